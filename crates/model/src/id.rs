@@ -184,6 +184,12 @@ pub struct ShardId(pub u32);
 #[repr(transparent)]
 pub struct NodeId(pub u32);
 
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// What ids mean: two that hold ids of one epoch mean the same terms by them.
 ///
 /// A store begins another epoch only where it numbers its terms anew.

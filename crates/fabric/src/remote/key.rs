@@ -1,6 +1,6 @@
 //! What must a peer know to reach memory or a bell of another node, and how does that travel?
 
-use std::fmt;
+pub use jindou_model::NodeId;
 
 use crate::FabricError;
 
@@ -8,16 +8,6 @@ use crate::FabricError;
 pub(crate) const MAX_NAME_BYTES: usize = 4096;
 /// Node, length of the memory, length of the name.
 const KEY_HEADER_BYTES: usize = 4 + 8 + 4;
-
-/// A node of a cluster: a process, or a logical node that shares one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeId(pub u32);
-
-impl fmt::Display for NodeId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
 
 /// What a peer needs to address a registered memory; travels as bytes.
 ///
