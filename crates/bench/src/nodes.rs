@@ -88,6 +88,10 @@ pub struct Traffic {
     pub read_batches: u64,
     /// Calls that other nodes were asked.
     pub calls: u64,
+    /// Messages of these, requests and answers.
+    pub messages: u64,
+    /// Their bytes.
+    pub message_bytes: u64,
 }
 
 impl NodesFigures {
@@ -174,6 +178,8 @@ fn traffic(database: &Database, text: &str) -> Result<Traffic, BenchError> {
         read_bytes: reads.bytes,
         read_batches: reads.batches,
         calls: reads.calls,
+        messages: reads.messages,
+        message_bytes: reads.message_bytes,
     })
 }
 
@@ -222,6 +228,8 @@ impl Display for NodesReport {
             "kB read",
             "batches",
             "calls",
+            "messages",
+            "kB in them",
         ]);
         for figures in &self.figures {
             let ways = [
@@ -240,6 +248,8 @@ impl Display for NodesReport {
                     (sent.read_bytes / 1000).to_string(),
                     sent.read_batches.to_string(),
                     sent.calls.to_string(),
+                    sent.messages.to_string(),
+                    (sent.message_bytes / 1000).to_string(),
                 ]);
             }
         }

@@ -1,8 +1,9 @@
 //! What do many shards answer together?
 //!
 //! [`Sharded`] is a graph over graphs, each of which has the rows of one shard. It asks each shard for
-//! the keys that it owns and for no others, and puts the answers in the order that callers expect. [`LogicalNodes`] are nodes in one process, between which sub-queries go. [`OneSided`] reads
-//! a shard of another node without asking that, and [`AskedShard`] asks it by messages.
+//! the keys that it owns and for no others, and puts the answers in the order that callers expect.
+//! [`LogicalNodes`] are nodes in one process, between which sub-queries go. [`OneSided`] reads a shard of
+//! another node without asking that, and [`AskedShard`] asks it by messages.
 
 #![forbid(unsafe_code)]
 
@@ -16,8 +17,8 @@ mod one_sided;
 mod sharded;
 
 pub use calls::{
-    AskedShard, CallError, Connection, Link, LinkEnd, LinkError, LinkOptions, Listening, OpenEnd,
-    ServedId, ServedShards, ShardServer,
+    AskedShard, Connection, Link, LinkEnd, LinkError, LinkOptions, Listening, OpenEnd, ServedId,
+    ServedShards, ShardServer,
 };
 pub use logical::{LogicalNodes, NodeGraphs};
 pub use one_sided::{Offered, OneSided, Publication, ReadCounts, RemoteReads};

@@ -8,8 +8,10 @@ use jindou_conformance::common_ground::common_ground;
 use jindou_conformance::differential::{Loaded, Outcome, bold_case, case};
 use jindou_conformance::elsewhere::Elsewhere;
 use jindou_conformance::shrink::{Case, shrink};
+use jindou_conformance::unready::Unready;
 use jindou_engine::{BetweenShards, Config, EngineError, ForkPolicy, Shards};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const DEFAULT_SEED: u64 = 1;
 const DEFAULT_CASES: u64 = 200;
@@ -47,9 +49,9 @@ fn config(seed: u64) -> Config {
 }
 
 /// Compares with the definitions, and tells a smaller case that fails, too.
-fn check(seed: u64, case: Case) {
+fn check(seed: u64, case: Case, config: &Config) {
     let outcome = |case: &Case| {
-        let loaded = Loaded::with_config(&case.quads, config(seed)).expect("it loads");
+        let loaded = Loaded::with_config(&case.quads, config.clone()).expect("it loads");
         loaded.compare_to_definitions(&case.query)
     };
     if !matches!(outcome(&case), Outcome::Different(_)) {
@@ -71,7 +73,20 @@ fn check(seed: u64, case: Case) {
 #[test]
 fn random_queries_are_answered_as_defined() {
     for seed in seeds() {
-        check(seed, bold_case(seed));
+        check(seed, bold_case(seed), &config(seed));
+    }
+}
+
+#[test]
+fn nodes_that_are_not_ready_are_asked_again_until_the_answer_is_whole() {
+    for seed in seeds() {
+        let mut unready = config(seed);
+        let made = AtomicU64::new(0);
+        unready.between_shards = Some(BetweenShards(Arc::new(move |_, rows| {
+            let seed = seed ^ (made.fetch_add(1, Ordering::Relaxed) << 32);
+            Some(Arc::new(Unready::with_chance(rows, seed, None, 10)))
+        })));
+        check(seed, bold_case(seed), &unready);
     }
 }
 

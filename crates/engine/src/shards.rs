@@ -5,7 +5,7 @@ mod nodes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use jindou_cluster::{NodeGraphs, Offered, RemoteReads, Sharded};
+use jindou_cluster::{LinkOptions, NodeGraphs, Offered, RemoteReads, Sharded};
 use jindou_exec::{Forks, GraphSource};
 use jindou_model::{NodeId, ShardId};
 use jindou_store::Snapshot;
@@ -57,8 +57,9 @@ struct Part {
 impl LastShards {
     /// For a database of these settings.
     pub(crate) fn new(config: &Config, start: &Arc<dyn Fn() + Send + Sync>) -> Self {
+        let options = LinkOptions::default();
         Self {
-            nodes: (config.nodes > 1).then(|| Nodes::new(config, start)),
+            nodes: (config.nodes > 1).then(|| Nodes::new(config, start, &options)),
             ..Self::default()
         }
     }

@@ -111,6 +111,28 @@ fn a_reader_that_has_enough_ends_all_sub_queries() {
 }
 
 #[test]
+fn what_no_array_says_other_nodes_are_asked_by_messages() {
+    let database = database(ForkPolicy::InPlace, NODES);
+    assert_eq!(database.remote_reads().messages, 0);
+    let edges = |graph: &str, step: usize| {
+        let edge = |number: usize| {
+            let (from, to) = (number, (number + step) % 100);
+            format!("<http://x/p{from:04}> <http://x/knows> <http://x/p{to:04}> . ")
+        };
+        let edges: String = (0..100).map(edge).collect();
+        format!("GRAPH <http://x/{graph}> {{ {edges} }} ")
+    };
+    let update = format!("INSERT DATA {{ {} {} }}", edges("g", 1), edges("h", 2));
+    database.update(&update).unwrap();
+    let query =
+        "SELECT * { GRAPH <http://x/g> { ?a <http://x/knows> ?b . ?b <http://x/knows> ?c } }";
+    assert_eq!(asked(&database, query).unwrap().0, 100);
+    let reads = database.remote_reads();
+    assert!(reads.calls > 0, "{reads:?}");
+    assert!(reads.messages >= 2 && reads.message_bytes > 0, "{reads:?}");
+}
+
+#[test]
 fn what_ends_a_sub_query_ends_the_query_by_its_name() {
     let database = database(ForkPolicy::ForkJoin, NODES);
     let product = "SELECT (COUNT(*) AS ?n) { ?a <http://x/knows> ?b . ?c <http://x/knows> ?d . \

@@ -20,8 +20,6 @@ use super::wire::{number_of_answer, set_number};
 use super::words::RequestNumber;
 use crate::one_sided::ReadCounts;
 
-/// How long an answer is waited for before whoever asked looks at its own limits.
-const PATIENCE: Duration = Duration::from_millis(500);
 /// Requests that nobody waits for any more and that are remembered; the late answers of others are
 /// dropped.
 const MOST_LEFT: usize = 16;
@@ -73,15 +71,9 @@ impl Connection {
             sender: Mutex::new(end.sender),
             receiver: Mutex::new(end.receiver),
             requests: Mutex::default(),
-            patience: PATIENCE,
+            patience: end.options.patience,
             counts: Arc::clone(counts),
         }
-    }
-
-    /// The same, which waits so long for an answer.
-    #[must_use]
-    pub fn with_patience(self, patience: Duration) -> Self {
-        Self { patience, ..self }
     }
 
     /// Requests whose answers somebody may take.

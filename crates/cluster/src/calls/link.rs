@@ -46,6 +46,8 @@ pub struct LinkOptions {
     pub message_bytes: usize,
     /// How long an end waits without asking whether the other node is alive.
     pub probe_every: Duration,
+    /// How long an answer is waited for before whoever asked looks at its own limits.
+    pub patience: Duration,
 }
 
 impl Default for LinkOptions {
@@ -54,6 +56,7 @@ impl Default for LinkOptions {
             ring_bytes: 256 << 10,
             message_bytes: 64 << 20,
             probe_every: Duration::from_millis(500),
+            patience: Duration::from_millis(500),
         }
     }
 }
@@ -64,7 +67,7 @@ pub struct OpenEnd {
     bell: Arc<Doorbell>,
     receiver: Receiver,
     peer: NodeId,
-    probe_every: Duration,
+    options: LinkOptions,
 }
 
 /// One end of a link.
@@ -74,7 +77,7 @@ pub struct LinkEnd {
     pub(super) receiver: Receiver,
     pub(super) sender: Sender,
     pub(super) peer: NodeId,
-    pub(super) probe_every: Duration,
+    pub(super) options: LinkOptions,
 }
 
 impl OpenEnd {
@@ -100,7 +103,7 @@ impl OpenEnd {
             bell,
             receiver,
             peer,
-            probe_every: options.probe_every,
+            options: options.clone(),
         })
     }
 
@@ -116,7 +119,7 @@ impl OpenEnd {
     /// Those of [`Sender::new`].
     pub fn join(self, invitation: &Invitation) -> Result<LinkEnd, RingError> {
         let (fabric, bell) = (Arc::clone(&self.fabric), Arc::clone(&self.bell));
-        let until = Interrupt::at(fabric.now() + self.probe_every);
+        let until = Interrupt::at(fabric.now() + self.options.probe_every);
         let sender = Sender::new(fabric, bell, invitation, &until)?;
         Ok(LinkEnd {
             fabric: self.fabric,
@@ -124,7 +127,7 @@ impl OpenEnd {
             receiver: self.receiver,
             sender,
             peer: self.peer,
-            probe_every: self.probe_every,
+            options: self.options,
         })
     }
 }
@@ -165,9 +168,9 @@ impl Link {
         answering: &Arc<dyn Fabric>,
         server: &Arc<ShardServer>,
         counts: &Arc<ReadCounts>,
+        options: &LinkOptions,
     ) -> Result<Self, LinkError> {
-        let options = LinkOptions::default();
-        let (one, other) = LinkEnd::pair(Arc::clone(asking), Arc::clone(answering), &options)?;
+        let (one, other) = LinkEnd::pair(Arc::clone(asking), Arc::clone(answering), options)?;
         Ok(Self {
             connection: Arc::new(Connection::new(one, counts)),
             _listening: Listening::start(Arc::clone(server), other)?,

@@ -85,7 +85,7 @@ fn listen(server: &ShardServer, mut end: LinkEnd, stop: &Stop) -> Result<(), Rin
             end.reply(&server.answer(&request), stop)?;
             continue;
         }
-        let until = Interrupt::at(end.fabric.now() + end.probe_every);
+        let until = Interrupt::at(end.fabric.now() + end.options.probe_every);
         push(&mut end.sender, &until)?;
         match end.fabric.wait(&end.bell, seen, &until) {
             Ok(_) => {}
@@ -99,7 +99,7 @@ impl LinkEnd {
     /// Sends an answer. While there is no room for it nothing else is answered.
     fn reply(&mut self, answer: &[u8], stop: &Stop) -> Result<(), RingError> {
         while !stop.is_set() {
-            let until = Interrupt::at(self.fabric.now() + self.probe_every);
+            let until = Interrupt::at(self.fabric.now() + self.options.probe_every);
             match self.sender.send(answer, &until) {
                 Err(error) if is_interrupt(&error) => {}
                 outcome => return outcome,
@@ -110,7 +110,7 @@ impl LinkEnd {
 
     /// Learns whether the other node is lost.
     fn probe(&mut self) -> Result<(), RingError> {
-        let until = Interrupt::at(self.fabric.now() + self.probe_every);
+        let until = Interrupt::at(self.fabric.now() + self.options.probe_every);
         match self.receiver.probe(&until) {
             Err(error) if is_interrupt(&error) => Ok(()),
             outcome => outcome,

@@ -25,5 +25,4 @@ pub use connection::Connection;
 pub use link::{Link, LinkEnd, LinkError, LinkOptions, OpenEnd};
 pub use listening::Listening;
 pub use server::{ServedShards, ShardServer};
-pub use wire::CallError;
 pub use words::ServedId;

@@ -44,10 +44,14 @@ struct World {
 
 impl World {
     fn new(quads: Quads, patience: Duration) -> Self {
-        Self::with_options(quads, patience, &LinkOptions::default())
+        let options = LinkOptions {
+            patience,
+            ..LinkOptions::default()
+        };
+        Self::with_options(quads, &options)
     }
 
-    fn with_options(quads: Quads, patience: Duration, options: &LinkOptions) -> Self {
+    fn with_options(quads: Quads, options: &LinkOptions) -> Self {
         let network = LocalNetwork::new(2);
         let server = ShardServer::new(Shards::new(2).unwrap());
         let direct = Arc::new(Naive::new(quads));
@@ -57,7 +61,7 @@ impl World {
         let (one, other) = LinkEnd::pair(here, there, options).unwrap();
         let listening = Listening::start(Arc::clone(&server), other).unwrap();
         let counts = Arc::default();
-        let connection = Connection::new(one, &counts).with_patience(patience);
+        let connection = Connection::new(one, &counts);
         Self {
             network,
             server,
@@ -419,9 +423,10 @@ fn late_answers_of_calls_that_nobody_repeats_are_dropped() {
 fn many_threads_ask_over_one_small_link() {
     let options = LinkOptions {
         ring_bytes: 4 << 10,
+        patience: LONG,
         ..LinkOptions::default()
     };
-    let world = World::with_options(quads(200, 900), LONG, &options);
+    let world = World::with_options(quads(200, 900), &options);
     let shard = world.shard(SHARD);
     let keys: Vec<TermId> = (0..400).map(TermId::vertex).collect();
     thread::scope(|scope| {
@@ -468,9 +473,10 @@ fn a_lost_node_never_answers_whoever_waits_and_whoever_asks_later() {
 fn a_node_that_dies_while_it_asks_gets_never_and_its_server_ends() {
     let options = LinkOptions {
         probe_every: Duration::from_millis(5),
+        patience: LONG,
         ..LinkOptions::default()
     };
-    let world = World::with_options(quads(20, 50), LONG, &options);
+    let world = World::with_options(quads(20, 50), &options);
     let shard = world.shard(SHARD);
     let keys = [TermId::vertex(1)];
     assert_eq!(shard.places(GraphRef::Default, &list(&keys)), Ok(0));

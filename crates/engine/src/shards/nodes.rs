@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use jindou_cluster::{
-    Link, LinkError, LogicalNodes, OneSided, ReadCounts, RemoteReads, ServedShards, ShardServer,
+    Link, LinkError, LinkOptions, LogicalNodes, OneSided, ReadCounts, RemoteReads, ServedShards,
+    ShardServer,
 };
 use jindou_exec::{Catalogue, GraphSource};
 use jindou_fabric::local::LocalNetwork;
@@ -58,6 +59,7 @@ impl Nodes {
     pub(super) fn new(
         config: &Config,
         start: &Arc<dyn Fn() + Send + Sync>,
+        options: &LinkOptions,
     ) -> Result<Self, NodesError> {
         let map = ShardMap::dealt(config.shards, config.nodes)?;
         let threads = config.threads.div_ceil(config.nodes as usize);
@@ -70,7 +72,7 @@ impl Nodes {
         };
         let mut nodes: Vec<Node> = (0..config.nodes).map(node).collect();
         for here in 0..nodes.len() {
-            nodes[here].links = links(&nodes, here)?;
+            nodes[here].links = links(&nodes, here, options)?;
         }
         Ok(Self {
             nodes,
@@ -150,13 +152,18 @@ impl Nodes {
 }
 
 /// The links of a node to each other one.
-fn links(nodes: &[Node], here: usize) -> Result<Vec<Option<Arc<Link>>>, LinkError> {
+fn links(
+    nodes: &[Node],
+    here: usize,
+    options: &LinkOptions,
+) -> Result<Vec<Option<Arc<Link>>>, LinkError> {
     let node = &nodes[here];
     let link = |(there, other): (usize, &Node)| {
         if there == here {
             return Ok(None);
         }
-        let link = Link::between(&node.fabric, &other.fabric, &other.server, &node.counts)?;
+        let (asking, answering) = (&node.fabric, &other.fabric);
+        let link = Link::between(asking, answering, &other.server, &node.counts, options)?;
         Ok(Some(Arc::new(link)))
     };
     nodes.iter().enumerate().map(link).collect()

@@ -93,6 +93,14 @@ struct Pair {
     note: String,
 }
 
+/// Calls are waited for however busy the machine is.
+fn patient() -> LinkOptions {
+    LinkOptions {
+        patience: std::time::Duration::from_secs(600),
+        ..LinkOptions::default()
+    }
+}
+
 fn pair(seed: u64) -> Pair {
     let mut random = Random(seed);
     let one = database(&mut random).graph();
@@ -102,7 +110,8 @@ fn pair(seed: u64) -> Pair {
         nodes: 1 + u32::from(seed % 8 >= 4),
         ..Config::default()
     };
-    let nodes = (config.nodes > 1).then(|| Nodes::new(&config, &(Arc::new(|| ()) as _)).unwrap());
+    let start = Arc::new(|| ()) as _;
+    let nodes = (config.nodes > 1).then(|| Nodes::new(&config, &start, &patient()).unwrap());
     let shards = cut(&one, &config, nodes.as_ref()).unwrap().remove(0);
     let mut terms = BTreeSet::new();
     let all = pattern(None, None, None);

@@ -3,7 +3,7 @@
 /// What is wrong with bytes that should be a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum CallError {
+pub(in super::super) enum CallError {
     /// They begin with something else.
     #[error("this is no {expected}: it begins with the bytes {found:02x?}")]
     NoMessage {

@@ -32,10 +32,9 @@ mod tests;
 #[cfg(doc)]
 use super::words::{Answer, Call};
 
-pub use self::error::CallError;
-
 pub(super) use self::decode::{number_of_answer, number_of_request};
 pub(super) use self::encode::set_number;
+pub(super) use self::error::CallError;
 
 const REQUEST: [u8; 4] = *b"JNDQ";
 const ANSWER: [u8; 4] = *b"JNDA";

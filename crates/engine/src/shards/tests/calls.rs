@@ -29,7 +29,8 @@ fn beside(seed: u64) -> (Pair, Vec<Beside>) {
     let network = LocalNetwork::new(2);
     let (here, there): (Arc<dyn Fabric>, Arc<dyn Fabric>) = (network.fabric(0), network.fabric(1));
     let counts: Arc<ReadCounts> = Arc::default();
-    let link = Arc::new(Link::between(&here, &there, &server, &counts).unwrap());
+    let link = Link::between(&here, &there, &server, &counts, &patient()).unwrap();
+    let link = Arc::new(link);
     let all = shards.all().zip(rows).map(|(shard, direct)| Beside {
         shard,
         shards,
@@ -40,46 +41,12 @@ fn beside(seed: u64) -> (Pair, Vec<Beside>) {
     (pair, all)
 }
 
-/// What a call answers once it is ready: a busy machine may take longer than a call is waited for.
-fn ready<T>(call: impl Fn() -> Result<T, jindou_model::Unavailable>) -> T {
-    loop {
-        match call() {
-            Err(jindou_model::Unavailable::NotNow) => std::thread::yield_now(),
-            answer => return answer.unwrap(),
-        }
-    }
-}
-
 /// True of the calls that ask in which named graphs edges are.
 fn is_of_named_graphs(graph: GraphRef<'_>) -> bool {
     matches!(
         graph,
         GraphRef::One(_) | GraphRef::Some(_) | GraphRef::Each(_)
     )
-}
-
-/// What a list holds, read in pieces of so many ids.
-fn followed(
-    source: &dyn GraphSource,
-    graph: GraphRef<'_>,
-    lists: &[Lists<'_>],
-    allowed: Option<&IdRanges>,
-    budget: usize,
-) -> Vec<(u32, TermId)> {
-    let mut cursor = Cursor::default();
-    let (mut rows, mut out, mut found) = (Vec::new(), Vec::new(), Vec::new());
-    while cursor.key < lists[0].keys.len() {
-        rows.clear();
-        out.clear();
-        let (rows, out) = (&mut rows, &mut out);
-        match source.expand(graph, lists, &mut cursor, allowed, budget, rows, out) {
-            Ok(()) | Err(jindou_model::Unavailable::NotNow) => {}
-            Err(why) => panic!("{why}"),
-        }
-        found.extend(rows.iter().copied().zip(out.iter().copied()));
-    }
-    found.sort_unstable();
-    found
 }
 
 #[test]
@@ -99,33 +66,29 @@ fn a_shard_follows_its_lists_alike_by_messages() {
                     let note = format!("{}, shard {number}: {graph:?} {place}", pair.note);
                     let budget = [1, 3, 50, 4000][(place + seed as usize) % 4];
                     for allowed in [None, Some(&ids)] {
-                        let expected = followed(direct, graph, &[list], allowed, 1000);
-                        let found = followed(asked, graph, &[list], allowed, budget);
+                        let expected = expanded(direct, graph, &[list], allowed, 1000);
+                        let found = expanded(asked, graph, &[list], allowed, budget);
                         assert_eq!(found, expected, "{note}");
                         let degrees = |source: &dyn GraphSource| {
-                            ready(|| {
-                                let mut degrees = vec![7];
-                                source.degrees(graph, &list, allowed, &mut degrees)?;
-                                Ok(degrees)
-                            })
+                            let mut degrees = vec![7];
+                            source.degrees(graph, &list, allowed, &mut degrees).unwrap();
+                            degrees
                         };
                         assert_eq!(degrees(asked), degrees(direct), "{note}");
                     }
                     let second = Lists { keys: &to, ..list };
                     let both = [list, second];
-                    let expected = followed(direct, graph, &both, None, 1000);
-                    assert_eq!(followed(asked, graph, &both, None, budget), expected);
+                    let expected = expanded(direct, graph, &both, None, 1000);
+                    assert_eq!(expanded(asked, graph, &both, None, budget), expected);
                     let contained = |source: &dyn GraphSource| {
-                        ready(|| {
-                            let mut rows = vec![7];
-                            source.contains(graph, &list, &to, &mut rows)?;
-                            Ok(rows)
-                        })
+                        let mut rows = vec![7];
+                        source.contains(graph, &list, &to, &mut rows).unwrap();
+                        rows
                     };
                     assert_eq!(contained(asked), contained(direct), "{note}");
                     let keys = &pair.terms[place % pair.terms.len()..][..1];
                     let one = Lists { keys, ..list };
-                    let places = |source: &dyn GraphSource| ready(|| source.places(graph, &one));
+                    let places = |source: &dyn GraphSource| source.places(graph, &one).unwrap();
                     assert_eq!(places(asked), places(direct), "{note}");
                 }
             }
@@ -160,7 +123,7 @@ fn a_shard_says_alike_by_messages_which_ids_and_graphs_there_are() {
                             }
                             for within in [None, Some(&within)] {
                                 let members = |source: &dyn GraphSource| {
-                                    ready(|| source.members(graph, traits, precision, within))
+                                    source.members(graph, traits, precision, within).unwrap()
                                 };
                                 let note = format!("{}: {graph:?} {traits:?}", pair.note);
                                 assert_eq!(members(asked), members(direct), "{note}");
@@ -171,7 +134,7 @@ fn a_shard_says_alike_by_messages_which_ids_and_graphs_there_are() {
                 if list.predicate == PredicateId::TYPE || list.direction == Direction::In {
                     continue;
                 }
-                let edges = followed(direct, GraphRef::Named, &[list], None, 1000);
+                let edges = expanded(direct, GraphRef::Named, &[list], None, 1000);
                 let key = |(row, _): &(u32, TermId)| pair.terms[*row as usize];
                 let keys: Vec<TermId> = edges.iter().map(key).collect();
                 let to: Vec<TermId> = edges.iter().map(|(_, id)| *id).collect();
@@ -180,11 +143,9 @@ fn a_shard_says_alike_by_messages_which_ids_and_graphs_there_are() {
                     ..list
                 };
                 let graphs = |source: &dyn GraphSource| {
-                    ready(|| {
-                        let (mut rows, mut graphs) = (vec![7], vec![TermId::NONE]);
-                        source.graphs_of(&list, &to, &mut rows, &mut graphs)?;
-                        Ok((rows, graphs))
-                    })
+                    let (mut rows, mut graphs) = (vec![7], vec![TermId::NONE]);
+                    (source.graphs_of(&list, &to, &mut rows, &mut graphs)).unwrap();
+                    (rows, graphs)
                 };
                 assert_eq!(graphs(asked), graphs(direct), "{}", pair.note);
             }
@@ -221,20 +182,18 @@ fn a_shard_is_scanned_alike_by_messages() {
                         continue;
                     }
                     let scanned = |source: &dyn GraphSource| {
-                        ready(|| {
-                            let mut quads = Vec::new();
-                            let mut visit = |s, p, o, g| {
-                                quads.push((s, p, o, g));
-                                ControlFlow::Continue(())
-                            };
-                            let flow = match graph {
-                                Some(graph) => source.for_each_match(&pattern, graph, &mut visit),
-                                None => source.for_each_quad(&pattern, &mut visit),
-                            };
-                            assert!(flow?.is_continue());
-                            quads.sort_unstable();
-                            Ok(quads)
-                        })
+                        let mut quads = Vec::new();
+                        let mut visit = |s, p, o, g| {
+                            quads.push((s, p, o, g));
+                            ControlFlow::Continue(())
+                        };
+                        let flow = match graph {
+                            Some(graph) => source.for_each_match(&pattern, graph, &mut visit),
+                            None => source.for_each_quad(&pattern, &mut visit),
+                        };
+                        assert!(flow.unwrap().is_continue());
+                        quads.sort_unstable();
+                        quads
                     };
                     let found = scanned(&*of_shard.asked);
                     let note = format!("{}: {pattern:?} {graph:?}", pair.note);
