@@ -34,6 +34,9 @@ struct Node {
     links: Vec<Option<Arc<Link>>>,
 }
 
+/// By shard, as a node sees them; none of one that is lost.
+type Rows = Vec<Option<Arc<dyn GraphSource>>>;
+
 /// Why there are no nodes.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum NodesError {
@@ -97,7 +100,7 @@ impl Nodes {
         &self,
         parts: &[Part],
         graph: &Arc<C>,
-    ) -> Result<Vec<Vec<Option<Arc<dyn GraphSource>>>>, EngineError> {
+    ) -> Result<Vec<Rows>, EngineError> {
         let served: Vec<Arc<ServedShards>> =
             self.numbers().map(|node| self.serve(node, parts)).collect();
         let seen_by = |here| {
