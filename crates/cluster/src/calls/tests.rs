@@ -133,7 +133,8 @@ fn expanded(
     let mut cursor = Cursor::default();
     let (mut rows, mut out, mut found) = (Vec::new(), Vec::new(), Vec::new());
     while cursor.key < lists[0].keys.len() {
-        (rows.clear(), out.clear());
+        rows.clear();
+        out.clear();
         let (rows, out) = (&mut rows, &mut out);
         (source.expand(graph, lists, &mut cursor, allowed, budget, rows, out)).unwrap();
         found.extend(rows.iter().copied().zip(out.iter().copied()));

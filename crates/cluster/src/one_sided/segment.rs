@@ -52,15 +52,15 @@ impl<'a> Reads<'a> {
     }
 }
 
-/// Arrays that were copied: where each begins in the memory, and its bytes.
-type Arrays = Box<[(u64, Box<[u8]>)]>;
+/// Where an array begins in the memory, and its bytes.
+type CopiedArray = (u64, Box<[u8]>);
 
 /// A segment of another node.
 pub(super) struct RemoteSegment {
     layout: SegmentLayout,
     memory: RemoteMemory,
     /// The bitmaps and sorted keys of its domain, copied when first needed.
-    domain: OnceLock<Arrays>,
+    domain: OnceLock<Box<[CopiedArray]>>,
 }
 
 impl RemoteSegment {
@@ -131,7 +131,11 @@ impl RemoteSegment {
         self.layout.push_list(bytes, out);
     }
 
-    fn domain(&self, fabric: &dyn Fabric, counts: &ReadCounts) -> Result<&Arrays, FabricError> {
+    fn domain(
+        &self,
+        fabric: &dyn Fabric,
+        counts: &ReadCounts,
+    ) -> Result<&[CopiedArray], FabricError> {
         if let Some(domain) = self.domain.get() {
             return Ok(domain);
         }
@@ -158,11 +162,7 @@ impl RemoteSegment {
 }
 
 /// Appends bytes of the arrays that were copied.
-fn copied(
-    arrays: &[(u64, Box<[u8]>)],
-    bytes: Range<u64>,
-    out: &mut Vec<u8>,
-) -> Result<(), FabricError> {
+fn copied(arrays: &[CopiedArray], bytes: Range<u64>, out: &mut Vec<u8>) -> Result<(), FabricError> {
     for (start, array) in arrays {
         if let Some(from) = bytes.start.checked_sub(*start)
             && let Some(found) = array.get(from as usize..(bytes.end - start) as usize)

@@ -88,7 +88,7 @@ impl Naive {
         let call = self.calls.fetch_add(1, Ordering::SeqCst);
         match self.unready_every.load(Ordering::SeqCst) {
             0 => Ok(()),
-            every if call % every == 0 => Err(Unavailable::NotNow),
+            every if call.is_multiple_of(every) => Err(Unavailable::NotNow),
             _ => Ok(()),
         }
     }
