@@ -281,6 +281,31 @@ fn lists_are_followed_alike() {
     }
 }
 
+/// A row that was there before, and is found again, was taken for one that both layers have.
+#[test]
+fn edges_in_the_union_are_appended_to_what_was_there() {
+    let pair = pair(1);
+    let mut appended = 0;
+    for list in pair.lists() {
+        let edges = expanded(&*pair.one, GraphRef::Union, &[list], None, 1000);
+        let Some((row, to)) = edges.first() else {
+            continue;
+        };
+        let keys = [pair.terms[*row as usize]];
+        let list = Lists {
+            keys: &keys,
+            ..list
+        };
+        for source in [&*pair.one as &dyn GraphSource, &*pair.shards] {
+            let mut rows = vec![0];
+            let found = source.contains(GraphRef::Union, &list, &[*to], &mut rows);
+            assert_eq!((found, rows), (Ok(()), vec![0, 0]));
+            appended += 1;
+        }
+    }
+    assert!(appended > 0);
+}
+
 fn reversed(ids: &[TermId]) -> Vec<TermId> {
     ids.iter().rev().copied().collect()
 }

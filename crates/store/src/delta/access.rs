@@ -327,8 +327,11 @@ impl Snapshot {
             GraphRef::Union => {
                 default.contains(list, to, rows);
                 named.contains(list, to, rows);
-                rows[begin..].sort_unstable();
-                rows.dedup();
+                // What the caller had before is none of it.
+                let mut found = rows.split_off(begin);
+                found.sort_unstable();
+                found.dedup();
+                rows.append(&mut found);
             }
         }
         let one = match graph {
