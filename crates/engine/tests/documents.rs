@@ -17,6 +17,12 @@ fn database(pool: &Arc<MemoryPool>) -> Database {
     Database::with_config(config)
 }
 
+/// A property of RDF/XML that holds this, with this attribute.
+fn xml(held: &str, attribute: &str) -> String {
+    let rdf = "xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns:e='http://e/'";
+    format!("<rdf:RDF {rdf}><e:a><e:p {attribute}>{held}</e:p></e:a></rdf:RDF>")
+}
+
 /// Documents of some MB that stand for many times as much.
 fn documents() -> Vec<(&'static str, String)> {
     let long = "x".repeat(8000);
@@ -76,6 +82,17 @@ fn documents() -> Vec<(&'static str, String)> {
             "a.nt",
             format!("<http://e/a> <http://e/b> \"{}\" .", many("x", 12 << 20)),
         ),
+        (
+            "a.rdf",
+            xml(&many("<b/>", 1 << 20), "rdf:parseType='Literal'"),
+        ),
+        (
+            "a.rdf",
+            xml(&many("<b c='d'>e</b>", 1 << 20), "rdf:parseType='Literal'"),
+        ),
+        ("a.rdf", xml(&many("x", 12 << 20), "")),
+        ("a.rdf", xml(&format!("<!--{}-->", many("x", 12 << 20)), "")),
+        ("a.rdf", xml("", &format!("e:q='{}'", many("x", 12 << 20)))),
         (
             "a.jsonld",
             format!("{{\"http://e/p\":[{}2]}}", many("1,", 1 << 20)),

@@ -135,7 +135,13 @@ pub(crate) fn read<S: QuadSink>(
     let reader: Box<dyn Read> = match (&watch, format) {
         (Some(watch), _) => {
             let text = Utf8::new(opened.reader);
-            Box::new(XmlReader::new(text, Arc::clone(watch), context.base_iri))
+            let guard = opened.guard;
+            Box::new(XmlReader::new(
+                text,
+                Arc::clone(watch),
+                guard,
+                context.base_iri,
+            ))
         }
         (None, Format::JsonLd) => {
             let steps = opened.json_steps;

@@ -6,6 +6,7 @@
 //! leaves all other questions of well-formedness to the parser. Entities, tags and XML literals
 //! are watched next door, where it is also said what the parser reads instead.
 
+use crate::source::Guard;
 use crate::xml_base::Bases;
 use crate::xml_entities::{Entities, TooMuch};
 use crate::xml_marks::{Literals, Marks};
@@ -66,11 +67,20 @@ pub(crate) struct XmlReader<R> {
     /// How much of what the rewriter put out was handed on.
     handed_on: usize,
     watch: Arc<XmlWatch>,
+    kept: Kept,
+    /// Where memory is reserved for what the parser keeps, and how much was.
+    guard: Option<Arc<dyn Guard>>,
+    held: u64,
 }
 
 impl<R: Read> XmlReader<R> {
     /// A reader of a document with this base, if it has one.
-    pub(crate) fn new(inner: R, watch: Arc<XmlWatch>, base_iri: Option<&str>) -> Self {
+    pub(crate) fn new(
+        inner: R,
+        watch: Arc<XmlWatch>,
+        guard: Option<Arc<dyn Guard>>,
+        base_iri: Option<&str>,
+    ) -> Self {
         let inner = BufReader::with_capacity(1 << 16, inner);
         Self {
             inner,
@@ -79,7 +89,20 @@ impl<R: Read> XmlReader<R> {
             rewriter: Rewriter::new(Arc::clone(&watch.marks)),
             handed_on: 0,
             watch,
+            kept: Kept::default(),
+            guard,
+            held: 0,
         }
+    }
+
+    /// Reserves what the parser may hold by now, before it gets the bytes.
+    fn hold(&mut self) -> io::Result<()> {
+        let most = self.kept.most();
+        if let Some(guard) = self.guard.as_ref().filter(|_| most > self.held) {
+            guard.hold(most - self.held)?;
+            self.held = most;
+        }
+        Ok(())
     }
 
     /// Reads on to the end of the line, or of what is in memory; false at the end of the document.
@@ -102,6 +125,7 @@ impl<R: Read> XmlReader<R> {
         for &b in line {
             if let Some(b) = self.rewriter.line_end(b) {
                 let step = self.end.step(b).map_err(refused)?;
+                self.kept.step(&step);
                 self.rewriter.push(b, &step);
             }
         }
@@ -115,6 +139,7 @@ impl<R: Read> XmlReader<R> {
             self.watch.root_names.get_or_init(names);
         }
         self.inner.consume(n);
+        self.hold()?;
         Ok(true)
     }
 }
@@ -131,6 +156,49 @@ impl<R: Read> Read for XmlReader<R> {
         buf[..n].copy_from_slice(&rest[..n]);
         self.handed_on += n;
         Ok(n)
+    }
+}
+
+/// How often the parser may have what lies between two tags of elements: in its buffer, as it is written and
+/// as it is meant, and as what a sink makes of it. A test of the engine measures this and what follows.
+const TEXT_COPIES: u64 = 8;
+/// How many bytes may be held for a byte of an XML literal: the parser writes the namespaces in scope into
+/// each of its outermost elements.
+const LITERAL_COPIES: u64 = 64;
+/// Shorter ones are among the buffers that nobody counts.
+const SHORT_BYTES: u64 = 16 << 10;
+
+/// What the parser keeps of a document: the text, comments and attributes since the last tag, and the XML
+/// literal that it is in.
+#[derive(Default)]
+struct Kept {
+    text: u64,
+    longest_text: u64,
+    literal: u64,
+    longest_literal: u64,
+}
+
+impl Kept {
+    fn step(&mut self, step: &Step<'_>) {
+        self.text += 1;
+        self.longest_text = self.longest_text.max(self.text);
+        let ends_tag = matches!(step.before, At::Start { .. } | At::End);
+        if ends_tag && matches!(step.at, At::Text) {
+            self.text = 0;
+        }
+        self.literal = match step.is_within_literal {
+            true => self.literal + 1,
+            false => 0,
+        };
+        self.longest_literal = self.longest_literal.max(self.literal);
+    }
+
+    fn most(&self) -> u64 {
+        let of = |bytes: u64, copies: u64| match bytes > SHORT_BYTES {
+            true => bytes * copies,
+            false => 0,
+        };
+        of(self.longest_text, TEXT_COPIES) + of(self.longest_literal, LITERAL_COPIES)
     }
 }
 

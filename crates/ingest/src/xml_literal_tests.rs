@@ -8,7 +8,7 @@ const RDF_DECLARED: &str = " xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax
 /// The first literal of a document.
 fn literal(document: &str) -> String {
     let watch = Arc::new(XmlWatch::new());
-    let reader = XmlReader::new(document.as_bytes(), Arc::clone(&watch), None);
+    let reader = XmlReader::new(document.as_bytes(), Arc::clone(&watch), None, None);
     let mut quads = RdfParser::from_format(RdfFormat::RdfXml).for_reader(reader);
     let mut quad = quads.next().expect("a quad").expect(document);
     canonicalize(&mut quad, watch.marks());
@@ -199,7 +199,7 @@ fn only_properties_with_the_attribute_of_the_rdf_namespace_are_xml_literals() {
         let document = document(property);
         let watch = Arc::new(XmlWatch::new());
         let mut read = String::new();
-        let mut reader = XmlReader::new(document.as_bytes(), Arc::clone(&watch), None);
+        let mut reader = XmlReader::new(document.as_bytes(), Arc::clone(&watch), None, None);
         std::io::Read::read_to_string(&mut reader, &mut read).expect("text");
         let marks = read.matches(&watch.marks().literal).count();
         let expected = usize::from(property.contains("p rdf:parseType='Literal'"));
@@ -248,7 +248,7 @@ fn what_the_parser_reads_is_the_same_wherever_the_document_is_cut() {
     let read = |head: usize| {
         let (head, tail) = document.as_bytes().split_at(head);
         let mut text = String::new();
-        let mut reader = XmlReader::new(Cut(head, tail), Arc::clone(&watch), None);
+        let mut reader = XmlReader::new(Cut(head, tail), Arc::clone(&watch), None, None);
         std::io::Read::read_to_string(&mut reader, &mut text).expect("text");
         assert!(watch.is_closed());
         text

@@ -99,6 +99,14 @@ pub enum CredentialsError {
         /// What is wrong, which has nothing of a hash.
         reason: String,
     },
+    /// It has no lines: nobody could log in, and those who try would count as guessing.
+    #[error(
+        "{} names nobody; `jindou hash-password` writes a line for somebody", path.display()
+    )]
+    Nobody {
+        /// The file.
+        path: PathBuf,
+    },
 }
 
 /// Somebody of the file.
@@ -295,6 +303,11 @@ fn read(path: &Path) -> Result<Entries, CredentialsError> {
             line: number + 1,
             reason,
         })?;
+    }
+    // Who writes a file anew may have emptied it first.
+    if entries.users.is_empty() && entries.tokens.is_empty() {
+        let path = path.to_owned();
+        return Err(CredentialsError::Nobody { path });
     }
     Ok(entries)
 }

@@ -69,11 +69,18 @@ impl<T, E> Watched<T, E> {
         self.value.load_full()
     }
 
-    /// Reads the files again. Those that cannot be used change nothing.
+    /// Reads the files again. Those that cannot be used change nothing, and neither does what is no
+    /// regular file any more: a pipe was read when it was opened, and whoever opens another one may wait
+    /// for ever.
     ///
     /// # Errors
     /// Those of reading.
     pub(crate) fn reread(&self) -> Result<(), E> {
+        let is_other = |path: &&PathBuf| std::fs::metadata(path).is_ok_and(|file| !file.is_file());
+        if let Some(path) = self.paths.iter().find(is_other) {
+            tracing::warn!(path = %path.display(), "no regular file, and not read again");
+            return Ok(());
+        }
         let value = (self.read)(&self.paths)?;
         self.value.store(Arc::new(value));
         Ok(())
@@ -129,5 +136,25 @@ mod tests {
         // It is tried once.
         assert_eq!((*watched.value(), watched.reread_if_changed()), (12, None));
         assert!(watched.reread().is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_file_any_more_is_not_waited_for() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("number");
+        std::fs::write(&path, "1").expect("written");
+        let read = |paths: &[PathBuf]| std::fs::read_to_string(&paths[0]);
+        let watched = Watched::new([path.clone()], read).expect("it is right");
+        std::fs::remove_file(&path).expect("removed");
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(made.expect("mkfifo runs").success());
+        assert!(watched.reread_if_changed().is_some_and(|read| read.is_ok()));
+        assert!(watched.reread().is_ok());
+        assert_eq!(*watched.value(), "1");
+        std::fs::remove_file(&path).expect("removed");
+        std::fs::write(&path, "2").expect("written");
+        assert!(watched.reread_if_changed().is_some_and(|read| read.is_ok()));
+        assert_eq!(*watched.value(), "2");
     }
 }

@@ -37,9 +37,6 @@ struct Node {
     links: Vec<Option<Arc<Link>>>,
 }
 
-/// By shard, as a node sees them; none of one that is lost.
-type Rows = Vec<Option<Arc<dyn GraphSource>>>;
-
 /// Why there are no nodes.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum NodesError {
