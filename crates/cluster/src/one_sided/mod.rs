@@ -457,10 +457,6 @@ mod tests {
     }
 
     #[test]
-    #[expect(
-        clippy::single_range_in_vec_init,
-        reason = "lists are ranges, and there may be one"
-    )]
     fn as_many_lists_fit_as_there_is_room_for_and_one_in_part() {
         let bounds = || vec![10..13, 13..13, 13..20, 20..21];
         let (lists, next) = fitting(at(5, 0), bounds(), 100);
