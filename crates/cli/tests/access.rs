@@ -146,7 +146,8 @@ fn those_are_served_whose_lines_the_command_made() {
 fn a_hangup_has_the_credentials_read_again_and_keeps_them_if_they_are_wrong() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
-    std::fs::write(at.join("users"), "# nobody\n").unwrap();
+    let token = format!("token:ann:read:{}\n", "0".repeat(64));
+    std::fs::write(at.join("users"), token).unwrap();
     let mut served = Served::new(at, &["--credentials", "users"]);
     let mut hang_up = |said: &str| {
         served.hang_up();
@@ -157,6 +158,8 @@ fn a_hangup_has_the_credentials_read_again_and_keeps_them_if_they_are_wrong() {
     hang_up("were read again");
     std::fs::write(at.join("users"), "\nann:root:x\n").unwrap();
     hang_up("users, line 2: a role is read, write or admin; the credentials stay");
+    std::fs::write(at.join("users"), "# nobody\n").unwrap();
+    hang_up("users names nobody");
 }
 
 #[cfg(unix)]
