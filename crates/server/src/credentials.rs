@@ -377,7 +377,17 @@ mod tests {
         let entries = of(&text).expect("it is right");
         assert_eq!(entries.dearest, Some((128 * 16, dear)));
         assert_eq!(entries.user("nobody", b"x"), None);
-        assert_eq!(of("").expect("it is right").user("nobody", b"x"), None);
+    }
+
+    #[test]
+    fn a_file_that_names_nobody_is_refused() {
+        for text in ["", "\n", "# nobody\n"] {
+            let refused = of(text).err();
+            assert!(
+                matches!(refused, Some(CredentialsError::Nobody { .. })),
+                "{text}"
+            );
+        }
     }
 
     #[test]

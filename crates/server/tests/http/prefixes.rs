@@ -174,10 +174,11 @@ fn who_may_not_write_replaces_no_prefixes() {
     let read_only = Running::with(|config| config.read_only = true);
     let folder = tempfile::tempdir().expect("a folder");
     let users = folder.path().join("users");
-    std::fs::write(&users, "").expect("written");
+    let token = format!("token:ann:write:{}\n", "0".repeat(64));
+    std::fs::write(&users, token).expect("written");
     let reader = Running::with(|config| {
         config.access = AccessPolicy::Known {
-            credentials: Credentials::read(users).expect("nobody is known"),
+            credentials: Credentials::read(users).expect("it is right"),
             anonymous: Some(Role::Read),
         };
     });
