@@ -24,7 +24,7 @@ use super::words::{
     PageAsked, Place, Request, RequestNumber, ServedId,
 };
 
-/// Quads of the first page of a pattern; each page after it has more, as whoever reads on wants more.
+/// Quads in the first page of a pattern. Later pages have more: a reader that goes on wants more.
 const FIRST_QUADS: usize = 256;
 /// How many times as many quads a page has as the one before.
 const PAGE_GROWTH: usize = 8;
@@ -243,7 +243,7 @@ impl AskedShard {
         loop {
             let page = self.ask(call.clone(), |answer| match answer {
                 Answer::Page(page) => {
-                    // Without this, whoever reads could go round forever.
+                    // Otherwise the reader could loop for ever.
                     fit(page.next != Some(asked.from), "places", page.count)?;
                     Ok(page)
                 }

@@ -158,7 +158,7 @@ impl Connection {
         }
     }
 
-    /// Takes all messages that came, and rings for whoever waits for others than that of `own`.
+    /// Takes all messages that came, and wakes the threads that wait for any of them but `own`.
     fn receive(&self, own: RequestNumber) {
         let mut is_for_others = false;
         loop {

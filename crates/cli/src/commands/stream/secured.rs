@@ -1,7 +1,7 @@
 //! How does a client talk TLS with a configuration of its own?
 //!
-//! The library of the client takes certificates of authorities, but not whoever verifies a server's. So this
-//! stands in the place of its own connector, and does as that does.
+//! The HTTP client takes root certificates, but no certificate verifier. So this replaces its own connector,
+//! and does what that does.
 
 use std::fmt;
 use std::io::{Read as _, Write as _};

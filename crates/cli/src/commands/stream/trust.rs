@@ -55,7 +55,7 @@ impl Trust {
     }
 
     /// Whether a certificate that leads to none of the file is one of them. Its time is known to be right:
-    /// whoever looks for where it leads checks that first.
+    /// the verification of its chain checks that first.
     fn is_known(&self, certificate: &CertificateDer<'_>, refused: &Error) -> bool {
         let leads_nowhere = matches!(
             refused,
