@@ -5,7 +5,7 @@ use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use jindou_bench::graphs::Layout;
 use jindou_bench::merges::Scenario;
 use jindou_bench::operators::{DEFAULT_SETS, Family, UNIVERSITIES};
@@ -142,7 +142,8 @@ pub(crate) struct BenchArguments {
 Examples:
   jindou bench nodes --universities 10 --nodes 3
 
-The nodes share this process: nothing travels over a network, and what would is counted.")]
+The nodes share this process: nothing travels over a network, and what would is counted.
+With `--fabric tcp` it travels over loopback.")]
 pub(crate) struct NodesArguments {
     /// How many universities
     #[arg(
@@ -171,7 +172,10 @@ pub(crate) struct NodesArguments {
         allow_negative_numbers = true
     )]
     pub(crate) shards: NonZeroU32,
-    /// Timed runs of each query in each way
+    /// How the nodes reach each other's memory
+    #[arg(long, value_enum, default_value_t = FabricName::Local, value_name = "HOW")]
+    pub(crate) fabric: FabricName,
+    /// Timed runs of each query in each way and round
     #[arg(
         long,
         value_name = "R",
@@ -186,6 +190,17 @@ pub(crate) struct NodesArguments {
     /// Folder of generated data
     #[arg(long, value_name = "DIR", default_value = jindou_bench::data::DEFAULT_FOLDER)]
     pub(crate) data: PathBuf,
+}
+
+/// How logical nodes reach each other's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FabricName {
+    /// By copying it within the process
+    Local,
+    /// As processes of one machine do
+    SharedMemory,
+    /// By messages over loopback
+    Tcp,
 }
 
 /// Measure each operator: queries over LUBM, WatDiv and SSB, each heavy in one thing

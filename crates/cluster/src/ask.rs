@@ -2,11 +2,12 @@
 
 use jindou_exec::GraphSource;
 use jindou_model::{
-    Cursor, Direction, GraphRef, IdRanges, Lists, PredicateId, TermId, Unavailable,
+    Cursor, Direction, GraphRef, IdRanges, Lists, PredicateId, ShardId, TermId, Unavailable,
 };
 use jindou_partition::{Part, Split};
 
 use crate::Sharded;
+use crate::rows::Holder;
 
 /// Neighbours that are counted together.
 const COUNTED_AT_ONCE: usize = 4096;
@@ -33,25 +34,48 @@ pub(crate) fn worse(one: Option<Unavailable>, other: Unavailable) -> Unavailable
     }
 }
 
+/// Makes a call for each part of some keys.
+///
+/// All are made before it is said that one is not answered, so that all are on their way.
+fn ask_all(
+    split: &Split,
+    mut ask: impl FnMut(u32, &Part) -> Result<(), Unavailable>,
+) -> Result<(), Unavailable> {
+    let mut reason = None;
+    for (number, part) in split.parts() {
+        if let Err(why) = ask(number, part) {
+            reason = Some(worse(reason, why));
+        }
+    }
+    reason.map_or(Ok(()), Err)
+}
+
 impl Sharded {
-    /// Calls `ask` for each shard that owns some of the keys, with these.
-    ///
-    /// All are asked before it is said that one does not answer, so that all are on their way.
-    fn ask_owners(
+    /// Calls `ask` for whoever has the lists of some of the keys, with these.
+    fn ask_holders(
         &self,
+        (graph, predicate): (GraphRef<'_>, PredicateId),
         keys: &[TermId],
+        mut ask: impl FnMut(Holder<'_>, &Part) -> Result<(), Unavailable>,
+    ) -> Result<(), Unavailable> {
+        let mut split = Split::default();
+        self.split(graph, predicate, keys.iter().copied(), &mut split);
+        ask_all(&split, |number, part| {
+            ask(self.holder_of_part(graph, predicate, number)?, part)
+        })
+    }
+
+    /// Calls `ask` for each shard that owns some of the keys, with these.
+    pub(crate) fn ask_shards(
+        &self,
+        keys: impl IntoIterator<Item = TermId>,
         mut ask: impl FnMut(&dyn GraphSource, &Part) -> Result<(), Unavailable>,
     ) -> Result<(), Unavailable> {
         let mut split = Split::default();
-        split.fill(self.shards, keys.iter().copied());
-        let mut reason = None;
-        for (shard, part) in split.parts() {
-            let asked = self.of_shard(shard).and_then(|rows| ask(rows, part));
-            if let Err(why) = asked {
-                reason = Some(worse(reason, why));
-            }
-        }
-        reason.map_or(Ok(()), Err)
+        split.fill(keys, |key| self.shards.owner(key).0);
+        ask_all(&split, |shard, part| {
+            ask(self.of_shard(ShardId(shard))?, part)
+        })
     }
 
     /// As [`GraphSource::contains`].
@@ -72,7 +96,7 @@ impl Sharded {
         };
         let mut found: Vec<u32> = Vec::new();
         let (mut ends, mut of_part, mut graphs) = (Vec::new(), Vec::new(), Vec::new());
-        self.ask_owners(keys, |shard, part| {
+        self.ask_holders((graph, list.predicate), keys, |holder, part| {
             let places = part.places.iter().map(|place| *place as usize);
             ends.clear();
             ends.extend(places.clone().map(|place| to[place]));
@@ -83,7 +107,7 @@ impl Sharded {
                 direction,
                 keys: &part.keys,
             };
-            shard.contains(graph, &list, &ends, &mut of_part)?;
+            holder.contains(graph, &list, &ends, &mut of_part)?;
             found.extend(of_part.iter().map(|row| part.places[*row as usize]));
             Ok(())
         })?;
@@ -121,7 +145,7 @@ impl Sharded {
     ) -> Result<Vec<u64>, Unavailable> {
         let mut counts = vec![0; list.keys.len()];
         let (mut of_part, mut graphs) = (Vec::new(), Vec::new());
-        self.ask_owners(list.keys, |shard, part| {
+        self.ask_holders((graph, list.predicate), list.keys, |holder, part| {
             let places = part.places.iter().map(|place| *place as usize);
             let graph = of_rows(graph, places, &mut graphs);
             of_part.clear();
@@ -129,7 +153,7 @@ impl Sharded {
                 keys: &part.keys,
                 ..*list
             };
-            shard.degrees(graph, &list, allowed, &mut of_part)?;
+            holder.degrees(graph, &list, allowed, &mut of_part)?;
             let places = part.places.iter().zip(&of_part);
             places.for_each(|(place, count)| counts[*place as usize] = *count);
             Ok(())
@@ -199,7 +223,7 @@ impl Sharded {
         };
         let mut found: Vec<(u32, TermId)> = Vec::new();
         let (mut ends, mut part_rows, mut part_graphs) = (Vec::new(), Vec::new(), Vec::new());
-        self.ask_owners(subjects, |shard, part| {
+        self.ask_shards(subjects.iter().copied(), |shard, part| {
             ends.clear();
             ends.extend(part.places.iter().map(|place| objects[*place as usize]));
             part_rows.clear();

@@ -1,6 +1,6 @@
 //! Following lists that are on several shards.
 //!
-//! Some rows at a time, a *window*, are asked for together: each shard follows the lists of its own keys,
+//! Some rows at a time, a *window*, are asked for together: whoever has the lists of some keys follows these,
 //! and what it finds goes to the rows again. The rows in front that all shards have finished are
 //! handed on; what was found of rows behind is forgotten, and asked for again. A place within a row is
 //! remembered only of rows that were asked for alone, so that it means the same to the shard whatever
@@ -11,12 +11,12 @@
 
 use std::ops::Range;
 
-use jindou_exec::GraphSource;
 use jindou_model::{Cursor, GraphRef, IdRanges, Lists, PredicateId, TermId, Unavailable};
 use jindou_partition::Split;
 
 use crate::Sharded;
 use crate::ask::{of_rows, worse};
+use crate::rows::Holder;
 
 /// Rows of a window, at most.
 const WINDOW: usize = 1024;
@@ -52,7 +52,7 @@ struct Piece {
 }
 
 impl Sharded {
-    /// As [`GraphSource::expand`].
+    /// As [`GraphSource::expand`](jindou_exec::GraphSource::expand).
     pub(crate) fn follow(
         &self,
         graph: GraphRef<'_>,
@@ -71,8 +71,8 @@ impl Sharded {
             && let [key] = list.keys
             && let (read, false) = self.read_in(graph, list.predicate, list.direction)
         {
-            let shard = self.of_key(list.predicate, *key)?;
-            return shard.expand(read, lists, cursor, allowed, budget, rows, out);
+            let holder = self.holder_of_key(read, list.predicate, *key)?;
+            return holder.expand(read, list, cursor, allowed, budget, (rows, out));
         }
         let asked = Asked {
             graph,
@@ -162,11 +162,11 @@ impl Sharded {
             let rows = (0..walked.len() as u32).filter(|row| walked[*row as usize] == number);
             of_list.extend(rows);
             let key = |row: &u32| list.keys[from.key + *row as usize];
-            let mut ask = |shard: Result<&dyn GraphSource, Unavailable>, keys: &[TermId], rows| {
+            let (graph, _) = self.read_in(asked.graph, list.predicate, list.direction);
+            let mut ask = |holder: Result<Holder<'_>, Unavailable>, keys: &[TermId], rows| {
                 let share = (room * keys.len() / walked.len()).max(1);
-                let list = Lists { keys, ..*list };
-                let piece = self.piece(asked, shard, &list, rows, from, share);
-                let (piece, why) = piece;
+                let list = (graph, Lists { keys, ..*list });
+                let (piece, why) = piece(list, asked.allowed, holder, rows, from, share);
                 pieces.push(piece);
                 if let Some(why) = why {
                     reason = Some(worse(reason, why));
@@ -177,54 +177,18 @@ impl Sharded {
             }
             if list.predicate == PredicateId::TYPE {
                 let keys: Vec<TermId> = of_list.iter().map(key).collect();
-                ask(Ok(&*self.shared), &keys, of_list.clone());
+                ask(Ok(Holder::Graph(&*self.shared)), &keys, of_list.clone());
                 continue;
             }
-            split.fill(self.shards, of_list.iter().map(key));
-            for (shard, part) in split.parts() {
+            let keys = of_list.iter().map(key);
+            self.split(graph, list.predicate, keys, &mut split);
+            for (number, part) in split.parts() {
                 let rows = part.places.iter().map(|place| of_list[*place as usize]);
-                ask(self.of_shard(shard), &part.keys, rows.collect());
+                let holder = self.holder_of_part(graph, list.predicate, number);
+                ask(holder, &part.keys, rows.collect());
             }
         }
         joined(from, walked.len(), pieces, reason)
-    }
-
-    /// What one shard answers.
-    fn piece(
-        &self,
-        asked: &Asked<'_>,
-        shard: Result<&dyn GraphSource, Unavailable>,
-        list: &Lists<'_>,
-        places: Vec<u32>,
-        from: Cursor,
-        budget: usize,
-    ) -> (Piece, Option<Unavailable>) {
-        let (graph, _) = self.read_in(asked.graph, list.predicate, list.direction);
-        let mut graphs = Vec::new();
-        let rows = places.iter().map(|place| from.key + *place as usize);
-        let graph = of_rows(graph, rows, &mut graphs);
-        let mut piece = Piece {
-            places,
-            rows: Vec::new(),
-            ids: Vec::new(),
-            cursor: Cursor {
-                key: 0,
-                offset: from.offset,
-            },
-            taken: 0,
-        };
-        let answer = shard.and_then(|shard| {
-            shard.expand(
-                graph,
-                std::slice::from_ref(list),
-                &mut piece.cursor,
-                asked.allowed,
-                budget,
-                &mut piece.rows,
-                &mut piece.ids,
-            )
-        });
-        (piece, answer.err())
     }
 
     /// Keeps what the other lists hold, too, and what is in the graph where that is to be asked.
@@ -268,6 +232,35 @@ impl Sharded {
         }
         Ok(())
     }
+}
+
+/// What one holder answers for some rows of a window.
+fn piece(
+    (graph, list): (GraphRef<'_>, Lists<'_>),
+    allowed: Option<&IdRanges>,
+    holder: Result<Holder<'_>, Unavailable>,
+    places: Vec<u32>,
+    from: Cursor,
+    budget: usize,
+) -> (Piece, Option<Unavailable>) {
+    let mut graphs = Vec::new();
+    let rows = places.iter().map(|place| from.key + *place as usize);
+    let graph = of_rows(graph, rows, &mut graphs);
+    let mut piece = Piece {
+        places,
+        rows: Vec::new(),
+        ids: Vec::new(),
+        cursor: Cursor {
+            key: 0,
+            offset: from.offset,
+        },
+        taken: 0,
+    };
+    let answer = holder.and_then(|holder| {
+        let found = (&mut piece.rows, &mut piece.ids);
+        holder.expand(graph, &list, &mut piece.cursor, allowed, budget, found)
+    });
+    (piece, answer.err())
 }
 
 /// The first rows of a window that all pieces have, in order.

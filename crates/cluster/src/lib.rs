@@ -2,8 +2,8 @@
 //!
 //! [`Sharded`] is a graph over graphs, each of which has the rows of one shard. It asks each shard for
 //! the keys that it owns and for no others, and puts the answers in the order that callers expect.
-//! [`LogicalNodes`] are nodes in one process, between which sub-queries go. [`OneSided`] reads a shard of
-//! another node without asking that, and [`AskedShard`] asks it by messages.
+//! [`LogicalNodes`] are nodes in one process, between which sub-queries go. [`OneSided`] reads shards of
+//! other nodes without asking these, and [`AskedShard`] asks for one by messages.
 
 #![forbid(unsafe_code)]
 
@@ -14,6 +14,7 @@ mod logical;
 mod matching;
 mod members;
 mod one_sided;
+mod rows;
 mod sharded;
 
 pub use calls::{

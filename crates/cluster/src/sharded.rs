@@ -3,12 +3,15 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use jindou_exec::{Catalogue, GraphSource};
+use jindou_exec::{Catalogue, Catalogued, GraphSource};
 use jindou_model::{
     Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Pattern, Precision, PredicateId,
     ShardId, TermId, Unavailable, Visit,
 };
 use jindou_partition::Shards;
+
+use crate::one_sided::{OneSided, layer_of};
+use crate::rows::Reading;
 
 /// A graph whose rows are on several shards.
 ///
@@ -24,6 +27,8 @@ pub struct Sharded {
     pub(crate) shared: Arc<dyn GraphSource>,
     /// The rows, by shard; none of one that is lost.
     pub(crate) rows: Vec<Option<Arc<dyn GraphSource>>>,
+    /// Reads the lists of those that it has, in place of their `rows`.
+    reader: Option<OneSided>,
 }
 
 impl Sharded {
@@ -45,7 +50,33 @@ impl Sharded {
             catalogue,
             shared,
             rows,
+            reader: None,
         }
+    }
+
+    /// The same graph, where the lists of some shards are read by `reader`: their rows are asked for what
+    /// it cannot read.
+    #[must_use]
+    pub fn with_reader(self, reader: OneSided) -> Self {
+        Self {
+            reader: Some(reader),
+            ..self
+        }
+    }
+
+    /// What reads the lists of a graph, if these can be read.
+    pub(crate) fn reading(
+        &self,
+        graph: GraphRef<'_>,
+        predicate: PredicateId,
+    ) -> Option<Reading<'_>> {
+        let reader = self.reader.as_ref()?;
+        let kind = layer_of(graph, predicate)?;
+        Some(Reading {
+            reader,
+            kind,
+            sharded: self,
+        })
     }
 
     /// The rows of a shard.
@@ -95,47 +126,9 @@ impl Sharded {
     }
 }
 
-impl Catalogue for Sharded {
-    fn predicate(&self, term: TermId) -> Option<PredicateId> {
-        self.catalogue.predicate(term)
-    }
-
-    fn predicate_term(&self, predicate: PredicateId) -> TermId {
-        self.catalogue.predicate_term(predicate)
-    }
-
-    fn predicates(&self, graph: GraphRef<'_>, out: &mut Vec<PredicateId>) {
-        self.catalogue.predicates(graph, out);
-    }
-
-    fn predicates_of(
-        &self,
-        graph: GraphRef<'_>,
-        key: TermId,
-        direction: Direction,
-        out: &mut Vec<PredicateId>,
-    ) {
-        self.catalogue.predicates_of(graph, key, direction, out);
-    }
-
-    fn has_graph(&self, graph: TermId) -> bool {
-        self.catalogue.has_graph(graph)
-    }
-
-    fn graph_count(&self) -> u64 {
-        self.catalogue.graph_count()
-    }
-
-    fn graphs(&self, out: &mut Vec<TermId>) {
-        self.catalogue.graphs(out);
-    }
-
-    fn named_quads(&self, predicate: PredicateId) -> Option<u64> {
-        self.catalogue.named_quads(predicate)
-    }
-
-    fn edges(&self, graph: GraphRef<'_>, predicate: PredicateId) -> Option<u64> {
-        self.catalogue.edges(graph, predicate)
+impl Catalogued for Sharded {
+    fn catalogue(&self) -> &dyn Catalogue {
+        &*self.catalogue
     }
 }
 
@@ -168,7 +161,8 @@ impl GraphSource for Sharded {
             panic!("places are those of one key");
         };
         let (read, _) = self.read_in(graph, list.predicate, list.direction);
-        self.of_key(list.predicate, *key)?.places(read, list)
+        let holder = self.holder_of_key(read, list.predicate, *key)?;
+        holder.places(read, list)
     }
 
     fn contains(

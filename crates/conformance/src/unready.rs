@@ -1,10 +1,10 @@
 //! A graph that is not ready half of the time, answers in small pieces, and may lose a shard.
 
 use crate::random::Random;
-use jindou_exec::{Catalogue, GraphSource};
+use jindou_exec::{Catalogue, Catalogued, GraphSource};
 use jindou_model::{
-    Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Pattern, Precision, PredicateId,
-    ShardId, TermId, Unavailable, Visit,
+    Cursor, GraphRef, IdRanges, Lists, Membership, Pattern, Precision, ShardId, TermId,
+    Unavailable, Visit,
 };
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -71,47 +71,9 @@ impl Unready {
     }
 }
 
-impl Catalogue for Unready {
-    fn predicate(&self, term: TermId) -> Option<PredicateId> {
-        self.graph.predicate(term)
-    }
-
-    fn predicate_term(&self, predicate: PredicateId) -> TermId {
-        self.graph.predicate_term(predicate)
-    }
-
-    fn predicates(&self, graph: GraphRef<'_>, out: &mut Vec<PredicateId>) {
-        self.graph.predicates(graph, out);
-    }
-
-    fn predicates_of(
-        &self,
-        graph: GraphRef<'_>,
-        key: TermId,
-        direction: Direction,
-        out: &mut Vec<PredicateId>,
-    ) {
-        self.graph.predicates_of(graph, key, direction, out);
-    }
-
-    fn has_graph(&self, graph: TermId) -> bool {
-        self.graph.has_graph(graph)
-    }
-
-    fn graph_count(&self) -> u64 {
-        self.graph.graph_count()
-    }
-
-    fn graphs(&self, out: &mut Vec<TermId>) {
-        self.graph.graphs(out);
-    }
-
-    fn named_quads(&self, predicate: PredicateId) -> Option<u64> {
-        self.graph.named_quads(predicate)
-    }
-
-    fn edges(&self, graph: GraphRef<'_>, predicate: PredicateId) -> Option<u64> {
-        self.graph.edges(graph, predicate)
+impl Catalogued for Unready {
+    fn catalogue(&self) -> &dyn Catalogue {
+        &*self.graph
     }
 }
 

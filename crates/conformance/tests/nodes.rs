@@ -9,7 +9,7 @@ use jindou_conformance::differential::{Loaded, Outcome, bold_case, case};
 use jindou_conformance::elsewhere::Elsewhere;
 use jindou_conformance::shrink::{Case, shrink};
 use jindou_conformance::unready::Unready;
-use jindou_engine::{BetweenShards, Config, EngineError, ForkPolicy, Shards};
+use jindou_engine::{BetweenShards, Config, EngineError, ForkPolicy, NodeFabric, Shards};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -29,7 +29,8 @@ fn seeds() -> std::ops::Range<u64> {
     first..first + setting("JINDOU_CASES", DEFAULT_CASES)
 }
 
-/// Of a seed: two to five nodes, and one of the ways in which rows get to their keys.
+/// Of a seed: two to five nodes, one of the ways in which rows get to their keys, and one of those in which
+/// nodes reach each other's memory.
 fn config(seed: u64) -> Config {
     let policies = [
         ForkPolicy::Dynamic,
@@ -41,6 +42,8 @@ fn config(seed: u64) -> Config {
     config.shards = Shards::new(SHARDS).expect("a power of two");
     config.nodes = [2, 3, 5][(seed % 3) as usize];
     config.fork_policy = policies[(seed / 3 % 4) as usize];
+    config.node_fabric =
+        [NodeFabric::Local, NodeFabric::SharedMemory, NodeFabric::Tcp][(seed / 2 % 3) as usize];
     // Sub-queries and all other tables go by way of bytes in one case of five.
     if seed.is_multiple_of(5) {
         config.transport = Some(Elsewhere::new().transport());

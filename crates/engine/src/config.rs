@@ -70,6 +70,8 @@ pub struct Config {
     /// Logical nodes, each with its share of the shards: the graph is explored over them as over those of
     /// a cluster. At most as many as shards. Default: one, to which no sub-queries go.
     pub nodes: u32,
+    /// How logical nodes reach each other's memory. Default: by copying it within the process.
+    pub node_fabric: NodeFabric,
     /// How rows get to keys that another node has. Default: as is less work.
     pub fork_policy: ForkPolicy,
     /// What stands before each of several shards, as a test puts it there. Default: nothing.
@@ -116,6 +118,18 @@ pub struct Config {
     pub stream_log_bytes: u64,
     /// What says when tuples come, to streams whose times are of arrival. Default: the system's clock.
     pub clock: Clock,
+}
+
+/// How logical nodes, which share a process, reach each other's memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NodeFabric {
+    /// By copying it within the process.
+    #[default]
+    Local,
+    /// As processes of one machine do: each has segments of shared memory that the others map.
+    SharedMemory,
+    /// As machines without RDMA do: by messages over TCP to the node that has it.
+    Tcp,
 }
 
 /// Which files an update's LOAD may read.
@@ -248,6 +262,7 @@ impl Default for Config {
             between: None,
             shards: Shards::ONE,
             nodes: 1,
+            node_fabric: NodeFabric::default(),
             fork_policy: ForkPolicy::default(),
             between_shards: None,
             transport: None,

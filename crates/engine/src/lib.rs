@@ -68,7 +68,7 @@ mod writer;
 pub use backup::{BackupReport, StoreReport};
 pub use config::{
     Between, BetweenShards, Clock, Config, DEFAULT_SPILL_BYTES, KeepSolutions, LoadPolicy,
-    MakeBetween, MakeBetweenShards, QueryOptions, TransportOfTables,
+    MakeBetween, MakeBetweenShards, NodeFabric, QueryOptions, TransportOfTables,
 };
 pub use database::{DataMemory, Database};
 pub use delta::UpdateDelta;

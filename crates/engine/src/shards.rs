@@ -142,13 +142,17 @@ fn cut(
     config: &Config,
     nodes: Option<&Nodes>,
 ) -> Result<Vec<Arc<dyn GraphSource>>, EngineError> {
-    let cut = graph.snapshot.cut(config.shards)?;
+    let cut = match nodes {
+        None => graph.snapshot.cut(config.shards)?,
+        Some(nodes) => {
+            let allocate = |shard, bytes| nodes.of_shard(shard).allocate(bytes);
+            graph.snapshot.cut_in(config.shards, &allocate)?
+        }
+    };
     let source = |snapshot| Arc::new(StoredGraph { snapshot }) as Arc<dyn GraphSource>;
     let part = |(shard, snapshot): (ShardId, Snapshot)| {
-        let offered = nodes.map(|nodes| {
-            let holder = nodes.logical().map().holder(shard);
-            Offered::of(&snapshot, nodes.fabric(holder)).map(Arc::new)
-        });
+        let offered =
+            nodes.map(|nodes| Offered::of(&snapshot, nodes.of_shard(shard)).map(Arc::new));
         let rows = match &config.between_shards {
             None => Some(source(snapshot)),
             Some(BetweenShards(between)) => between(shard, source(snapshot)),
@@ -161,15 +165,17 @@ fn cut(
     let shared = source(cut.shared);
     let sharded = |rows| {
         let (catalogue, shared) = (Arc::clone(graph), Arc::clone(&shared));
-        Arc::new(Sharded::new(config.shards, catalogue, shared, rows)) as Arc<dyn GraphSource>
+        Sharded::new(config.shards, catalogue, shared, rows)
     };
     match nodes {
-        None => Ok(vec![sharded(
-            parts.into_iter().map(|part| part.rows).collect(),
-        )]),
+        None => {
+            let rows = parts.into_iter().map(|part| part.rows);
+            Ok(vec![Arc::new(sharded(rows.collect()))])
+        }
         Some(nodes) => {
-            let seen = nodes.rows(&parts, graph)?;
-            Ok(seen.into_iter().map(sharded).collect())
+            let seen = nodes.seen(&parts, graph)?.into_iter();
+            let seen = seen.map(|seen| sharded(seen.rows).with_reader(seen.reader));
+            Ok(seen.map(|seen| Arc::new(seen) as _).collect())
         }
     }
 }

@@ -39,7 +39,7 @@ pub use fork::{ForkPolicy, Forked, Forks, SubQuery};
 pub use keys::{KeyKind, Keys};
 pub use operators::MaterializedRows;
 pub use service::{ServiceCall, ServiceCaller, ServiceError, ServiceNext, ServiceRows, Services};
-pub use source::{Catalogue, GraphSource};
+pub use source::{Catalogue, Catalogued, GraphSource};
 pub use spill::SpillLimits;
 pub use table::{BATCH_ROWS, Column, ColumnKind, EncodedTable, Table, VarSet, WireError};
 pub use terms::{ComputedTerms, TermSource, Terms, TextOrder};

@@ -164,3 +164,57 @@ pub trait Catalogue: Send + Sync {
         None
     }
 }
+
+/// A graph that takes what every machine knows from somebody else: it has a [`Catalogue`] by that.
+pub trait Catalogued: Send + Sync {
+    /// Who knows it.
+    fn catalogue(&self) -> &dyn Catalogue;
+}
+
+impl<T: Catalogued> Catalogue for T {
+    fn predicate(&self, term: TermId) -> Option<PredicateId> {
+        self.catalogue().predicate(term)
+    }
+
+    fn predicate_term(&self, predicate: PredicateId) -> TermId {
+        self.catalogue().predicate_term(predicate)
+    }
+
+    fn predicates(&self, graph: GraphRef<'_>, out: &mut Vec<PredicateId>) {
+        self.catalogue().predicates(graph, out);
+    }
+
+    fn predicates_of(
+        &self,
+        graph: GraphRef<'_>,
+        key: TermId,
+        direction: Direction,
+        out: &mut Vec<PredicateId>,
+    ) {
+        self.catalogue().predicates_of(graph, key, direction, out);
+    }
+
+    fn has_graph(&self, graph: TermId) -> bool {
+        self.catalogue().has_graph(graph)
+    }
+
+    fn graph_count(&self) -> u64 {
+        self.catalogue().graph_count()
+    }
+
+    fn graphs(&self, out: &mut Vec<TermId>) {
+        self.catalogue().graphs(out);
+    }
+
+    fn named_quads(&self, predicate: PredicateId) -> Option<u64> {
+        self.catalogue().named_quads(predicate)
+    }
+
+    fn edges(&self, graph: GraphRef<'_>, predicate: PredicateId) -> Option<u64> {
+        self.catalogue().edges(graph, predicate)
+    }
+
+    fn time_of(&self, triple: [TermId; 3]) -> Option<i64> {
+        self.catalogue().time_of(triple)
+    }
+}

@@ -59,6 +59,9 @@ fn fabrics(
     maps_memory: bool,
     carrier: Carrier,
 ) -> Result<Vec<Arc<ProcessFabric>>, FabricError> {
+    if carrier == Carrier::Connection {
+        return ProcessFabric::connected(nodes as u32, maps_memory);
+    }
     let new = |node| new(node, maps_memory, carrier);
     let fabrics: Vec<_> = (0..nodes as u32).map(new).collect::<Result<_, _>>()?;
     for (place, one) in fabrics.iter().enumerate() {

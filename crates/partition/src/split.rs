@@ -1,10 +1,8 @@
-//! A batch of keys, by the shards that own them.
+//! A batch of keys, by who has their edges.
 
-use jindou_model::{ShardId, TermId};
+use jindou_model::TermId;
 
-use crate::Shards;
-
-/// The keys of a batch that one shard owns, in the order in which they came.
+/// The keys of a batch that belong together, in the order in which they came.
 #[derive(Clone, Debug, Default)]
 pub struct Part {
     /// The keys.
@@ -13,34 +11,40 @@ pub struct Part {
     pub places: Vec<u32>,
 }
 
-/// A batch of keys, split by owner. It is filled again for each batch and keeps its buffers.
+/// A batch of keys, split into groups that have numbers: shards, or what answers for several of these. It
+/// is filled again for each batch and keeps its buffers.
 #[derive(Clone, Debug, Default)]
 pub struct Split {
-    /// By shard.
+    /// By group.
     parts: Vec<Part>,
-    /// The shards that own keys of the batch, by their first key.
-    used: Vec<ShardId>,
+    /// The groups that have keys of the batch, by their first key.
+    used: Vec<u32>,
 }
 
 impl Split {
-    /// Splits a batch, in one pass. Costs the keys of this batch and of the one before.
+    /// Splits a batch, in one pass. Costs the keys of this batch and of the one before, and the largest
+    /// number of a group once.
     ///
     /// # Panics
     /// If there are more than 2^32 keys.
-    pub fn fill(&mut self, shards: Shards, keys: impl IntoIterator<Item = TermId>) {
-        for shard in self.used.drain(..) {
-            let part = &mut self.parts[shard.0 as usize];
+    pub fn fill(
+        &mut self,
+        keys: impl IntoIterator<Item = TermId>,
+        group_of: impl Fn(TermId) -> u32,
+    ) {
+        for group in self.used.drain(..) {
+            let part = &mut self.parts[group as usize];
             part.keys.clear();
             part.places.clear();
         }
-        if self.parts.len() < shards.count() {
-            self.parts.resize_with(shards.count(), Part::default);
-        }
         for (place, key) in keys.into_iter().enumerate() {
-            let owner = shards.owner(key);
-            let part = &mut self.parts[owner.0 as usize];
+            let group = group_of(key);
+            if self.parts.len() <= group as usize {
+                self.parts.resize_with(group as usize + 1, Part::default);
+            }
+            let part = &mut self.parts[group as usize];
             if part.keys.is_empty() {
-                self.used.push(owner);
+                self.used.push(group);
             }
             part.keys.push(key);
             part.places
@@ -48,9 +52,9 @@ impl Split {
         }
     }
 
-    /// The shards that own keys of the batch, each with these.
-    pub fn parts(&self) -> impl ExactSizeIterator<Item = (ShardId, &Part)> {
-        let part = |shard: &ShardId| (*shard, &self.parts[shard.0 as usize]);
+    /// The groups that have keys of the batch, each with these.
+    pub fn parts(&self) -> impl ExactSizeIterator<Item = (u32, &Part)> {
+        let part = |group: &u32| (*group, &self.parts[*group as usize]);
         self.used.iter().map(part)
     }
 }
@@ -58,6 +62,7 @@ impl Split {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Shards;
     use jindou_model::TermKind;
     use proptest::prelude::*;
 
@@ -72,15 +77,15 @@ mod tests {
                 let shards = Shards::new(1 << bits).unwrap();
                 let kinds = [TermKind::Vertex, TermKind::Literal, TermKind::Integer];
                 let keys: Vec<TermId> = batch.iter().map(|(k, n)| TermId::new(kinds[*k], *n)).collect();
-                split.fill(shards, keys.iter().copied());
+                split.fill(keys.iter().copied(), |key| shards.owner(key).0);
                 let mut again = vec![TermId::NONE; keys.len()];
                 let mut count = 0;
-                for (shard, part) in split.parts() {
+                for (group, part) in split.parts() {
                     prop_assert!(!part.keys.is_empty());
                     prop_assert!(part.places.is_sorted_by(|a, b| a < b));
                     count += part.keys.len();
                     for (key, place) in part.keys.iter().zip(&part.places) {
-                        prop_assert_eq!(shards.owner(*key), shard);
+                        prop_assert_eq!(shards.owner(*key).0, group);
                         again[*place as usize] = *key;
                     }
                 }

@@ -6,7 +6,8 @@
 
 use std::sync::Arc;
 
-use jindou_model::{Direction, PredicateId, TermId};
+use jindou_fabric::{FabricError, RegionBuilder};
+use jindou_model::{Direction, PredicateId, ShardId, TermId};
 use jindou_partition::Shards;
 
 use crate::StoreError;
@@ -20,6 +21,9 @@ use crate::merge::Merged;
 use crate::named::{EdgeGraphs, NamedGraphs};
 use crate::predicate_graphs::PredicateGraphs;
 use crate::segment::Segment;
+
+/// Memory of so many bytes for a shard.
+pub type AllocateOfShard<'a> = dyn Fn(ShardId, usize) -> Result<RegionBuilder, FabricError> + 'a;
 
 /// Segments by direction and predicate.
 type Segments = [Vec<Option<Segment>>; 2];
@@ -43,26 +47,44 @@ impl Snapshot {
     /// # Errors
     /// [`StoreError::TooLarge`] for terms that fit into no table.
     pub fn cut(&self, shards: Shards) -> Result<Cut, StoreError> {
+        self.cut_in(shards, &|_, bytes| Ok(RegionBuilder::new(bytes)))
+    }
+
+    /// As [`Snapshot::cut`], where `allocate` gives the memory of each shard.
+    ///
+    /// # Errors
+    /// As [`Snapshot::cut`], and [`StoreError::Memory`] where there is none.
+    pub fn cut_in(
+        &self,
+        shards: Shards,
+        allocate: &AllocateOfShard<'_>,
+    ) -> Result<Cut, StoreError> {
         if self.is_merged() {
-            return self.cut_base(self.base(), shards);
+            return self.cut_base(self.base(), shards, allocate);
         }
         let changed = self.changed_predicates();
         let predicates = changed.iter().map(|changes| changes.predicate).collect();
         let merged = Merged::for_reading(self.clone(), predicates)?;
-        self.cut_base(merged.base(), shards)
+        self.cut_base(merged.base(), shards, allocate)
     }
 
-    fn cut_base(&self, base: &Base, shards: Shards) -> Result<Cut, StoreError> {
+    fn cut_base(
+        &self,
+        base: &Base,
+        shards: Shards,
+        allocate: &AllocateOfShard<'_>,
+    ) -> Result<Cut, StoreError> {
         let of_base = |base| Self::of_base(base, self.generation(), self.number());
         let [default, named] = LayerKind::ALL.map(|kind| cut_layer(base, kind, shards));
         let layers = default.into_iter().zip(named);
         let all: Vec<PredicateId> = base.predicates().collect();
-        let shard = |(default, named)| {
+        let part = |(shard, (default, named))| {
             let mut part = base.part([default, named], false);
-            part.pack(&all)?;
+            part.pack_in(&all, &|bytes| allocate(shard, bytes))?;
             Ok(of_base(part))
         };
-        let shards: Result<Vec<Snapshot>, StoreError> = layers.map(shard).collect();
+        let parts = shards.all().zip(layers).map(part);
+        let shards: Result<Vec<Snapshot>, StoreError> = parts.collect();
         let none = LayerKind::ALL.map(|kind| no_rows(base, kind));
         Ok(Cut {
             shared: of_base(base.part(none, true)),

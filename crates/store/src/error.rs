@@ -52,6 +52,9 @@ pub enum StoreError {
         /// The directory.
         path: PathBuf,
     },
+    /// There is no memory for a graph that other nodes are to read.
+    #[error("no memory for the graph: {0}")]
+    Memory(#[from] jindou_fabric::FabricError),
     /// More terms than ids.
     #[error("too many distinct terms: {reason}")]
     TooLarge {

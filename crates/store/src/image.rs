@@ -13,7 +13,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use bytemuck::AnyBitPattern;
-use jindou_fabric::{Region, RegionBuilder};
+use jindou_fabric::{FabricError, Region, RegionBuilder};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::StoreError;
@@ -27,6 +27,9 @@ const HEADER_WORDS: usize = 8;
 const HEADER_BYTES: usize = HEADER_WORDS * 8;
 /// Arrays begin at cache lines.
 const ARRAY_ALIGNMENT: usize = 64;
+
+/// Memory of so many bytes, for what is to be read by others too.
+pub(crate) type Allocate<'a> = dyn Fn(usize) -> Result<RegionBuilder, FabricError> + 'a;
 
 /// Collects what goes into a file.
 #[derive(Default)]
@@ -65,14 +68,23 @@ impl ImageWriter {
         write_file(storage, name, |writer| self.write_to(writer, kind))
     }
 
+    /// As [`ImageWriter::in_memory_of`], in memory of this process.
+    pub(crate) fn in_memory(self) -> ImageReader {
+        let image = self.in_memory_of(&|bytes| Ok(RegionBuilder::new(bytes)));
+        image.expect("memory of the process ends it where there is none")
+    }
+
     /// The bytes of the file behind its header, in one region, to be read back from there.
     ///
     /// Each array is let go of once it is copied, so that it costs no second memory where nobody
     /// else holds it.
-    pub(crate) fn in_memory(mut self) -> ImageReader {
+    pub(crate) fn in_memory_of(
+        mut self,
+        allocate: &Allocate<'_>,
+    ) -> Result<ImageReader, StoreError> {
         self.words.push(MAGIC);
         let words: &[u8] = bytemuck::cast_slice(&self.words);
-        let mut image = RegionBuilder::new(self.end + words.len());
+        let mut image = allocate(self.end + words.len())?;
         let bytes: &mut [u8] = image.as_mut_slice();
         bytes[self.end..].copy_from_slice(words);
         let mut begin = 0;
@@ -81,13 +93,13 @@ impl ImageWriter {
             begin += region.len().next_multiple_of(ARRAY_ALIGNMENT);
         }
         let image = image.finish();
-        ImageReader {
+        Ok(ImageReader {
             path: PathBuf::from("memory"),
             data: image.slice(0..self.end),
             words: image.slice(self.end..image.len()),
             next: 0,
             checksum: 0,
-        }
+        })
     }
 
     fn write_to(&self, writer: &mut dyn Write, kind: u64) -> io::Result<u64> {

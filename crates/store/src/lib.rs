@@ -43,7 +43,7 @@ pub mod window;
 pub use base::{Base, Footprint};
 pub use clusters::Clusters;
 pub use column::Column;
-pub use cut::Cut;
+pub use cut::{AllocateOfShard, Cut};
 pub use delta::{
     Changed, Changes, EdgeGraphsAt, Effect, Fold, FoldRule, GivenNumbers, LayerView, NewIds,
     NewTerms, NumberedKey, Published, Rebase, Replay, ReplayError, Snapshot, Stage, TermCounts,

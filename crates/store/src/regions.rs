@@ -4,13 +4,13 @@
 //! edges of a predicate that has many are one region, or one file, and those of others share some; a
 //! region holds the bytes that the file would hold.
 
-use jindou_fabric::{Region, RegionId};
+use jindou_fabric::{Region, RegionBuilder, RegionId};
 use jindou_model::PredicateId;
 use rustc_hash::FxHashMap;
 
 use crate::StoreError;
 use crate::base::Base;
-use crate::image::{ImageReader, ImageWriter};
+use crate::image::{Allocate, ImageReader, ImageWriter};
 use crate::layer::LayerKind;
 use crate::predicate_edges::PredicateEdges;
 
@@ -86,6 +86,15 @@ impl Base {
     ///
     /// Costs a copy, and no second memory but for the largest array.
     pub(crate) fn pack(&mut self, made: &[PredicateId]) -> Result<(), StoreError> {
+        self.pack_in(made, &|bytes| Ok(RegionBuilder::new(bytes)))
+    }
+
+    /// As [`Base::pack`], in memory that `allocate` gives.
+    pub(crate) fn pack_in(
+        &mut self,
+        made: &[PredicateId],
+        allocate: &Allocate<'_>,
+    ) -> Result<(), StoreError> {
         let bytes = self.bytes_of_edges();
         let mut is_new = vec![false; bytes.len()];
         made.iter().for_each(|id| is_new[id.index()] = true);
@@ -93,7 +102,7 @@ impl Base {
         for group in groups(&bytes, |predicate| is_new[predicate]) {
             let group: Vec<PredicateId> = group.iter().map(|n| PredicateId(*n as u32)).collect();
             let taken = group.iter().map(|id| (*id, self.take_edges(*id)));
-            let mut image = write_group(taken).in_memory();
+            let mut image = write_group(taken).in_memory_of(allocate)?;
             self.put_group(&mut image)?;
         }
         Ok(())

@@ -14,13 +14,13 @@ use jindou_bench::nodes;
 use jindou_bench::operators::{self, Jindou};
 use jindou_bench::served;
 use jindou_bench::updates;
-use jindou_engine::Shards;
+use jindou_engine::{NodeFabric, Shards};
 use serde::Serialize;
 
 use super::bench_streams;
 use crate::args::BenchCommand;
 use crate::bench_args::{
-    BenchArguments, BenchChildArguments, GraphBenchArguments, HostileArguments,
+    BenchArguments, BenchChildArguments, FabricName, GraphBenchArguments, HostileArguments,
     MergeBenchArguments, NodesArguments, OperatorArguments, ServedArguments, UpdateBenchArguments,
 };
 use crate::output;
@@ -124,6 +124,11 @@ fn nodes(arguments: NodesArguments) -> anyhow::Result<()> {
         folder: arguments.data,
         nodes: arguments.nodes.get(),
         shards: Shards::new(arguments.shards.get())?,
+        fabric: match arguments.fabric {
+            FabricName::Local => NodeFabric::Local,
+            FabricName::SharedMemory => NodeFabric::SharedMemory,
+            FabricName::Tcp => NodeFabric::Tcp,
+        },
         runs: arguments.runs.get(),
     };
     let report = nodes::measure(&options, note)?;

@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use jindou_exec::{Catalogue, GraphSource};
+use jindou_exec::{Catalogue, Catalogued, GraphSource};
 use jindou_model::{
-    Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Pattern, Precision, PredicateId,
-    ShardId, TermId, Unavailable, Visit,
+    Cursor, GraphRef, IdRanges, Lists, Membership, Pattern, Precision, ShardId, TermId,
+    Unavailable, Visit,
 };
 
 use super::connection::{Connection, NoAnswer};
@@ -506,50 +506,8 @@ impl GraphSource for AskedShard {
 }
 
 /// What every machine knows is known here.
-impl Catalogue for AskedShard {
-    fn predicate(&self, term: TermId) -> Option<PredicateId> {
-        self.catalogue.predicate(term)
-    }
-
-    fn predicate_term(&self, predicate: PredicateId) -> TermId {
-        self.catalogue.predicate_term(predicate)
-    }
-
-    fn predicates(&self, graph: GraphRef<'_>, out: &mut Vec<PredicateId>) {
-        self.catalogue.predicates(graph, out);
-    }
-
-    fn predicates_of(
-        &self,
-        graph: GraphRef<'_>,
-        key: TermId,
-        direction: Direction,
-        out: &mut Vec<PredicateId>,
-    ) {
-        self.catalogue.predicates_of(graph, key, direction, out);
-    }
-
-    fn has_graph(&self, graph: TermId) -> bool {
-        self.catalogue.has_graph(graph)
-    }
-
-    fn graph_count(&self) -> u64 {
-        self.catalogue.graph_count()
-    }
-
-    fn graphs(&self, out: &mut Vec<TermId>) {
-        self.catalogue.graphs(out);
-    }
-
-    fn named_quads(&self, predicate: PredicateId) -> Option<u64> {
-        self.catalogue.named_quads(predicate)
-    }
-
-    fn edges(&self, graph: GraphRef<'_>, predicate: PredicateId) -> Option<u64> {
-        self.catalogue.edges(graph, predicate)
-    }
-
-    fn time_of(&self, triple: [TermId; 3]) -> Option<i64> {
-        self.catalogue.time_of(triple)
+impl Catalogued for AskedShard {
+    fn catalogue(&self) -> &dyn Catalogue {
+        &*self.catalogue
     }
 }

@@ -89,6 +89,7 @@ impl Connection {
 
     /// The answer to a request, which gets its number here.
     pub(super) fn ask(&self, mut request: Vec<u8>) -> Result<Vec<u8>, NoAnswer> {
+        self.counts.count_call();
         let deadline = self.now() + self.patience;
         let (number, is_new) = self.requests.lock().begin(&request)?;
         if is_new {

@@ -22,7 +22,7 @@ pub struct RemoteReads {
     pub bytes: u64,
     /// Batches in which these flew: each waits for its answers once.
     pub batches: u64,
-    /// Calls that were asked of a node, as nothing that it publishes answers them.
+    /// Calls that a node was asked to answer, as nothing that it publishes does, and pieces of large ones.
     pub calls: u64,
     /// Messages that these took: requests, and answers that came.
     pub messages: u64,
@@ -40,7 +40,7 @@ impl ReadCounts {
         self.batches.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn count_call(&self) {
+    pub(crate) fn count_call(&self) {
         self.calls.fetch_add(1, Ordering::Relaxed);
     }
 

@@ -1,146 +1,187 @@
-//! How is a shard of another node read without asking that node?
+//! How are the shards of other nodes read without asking these?
 //!
-//! Its lists lie in memory that the node registered: a key's row is computed from the domain, and the list is
-//! two one-sided reads away, or one where each key has one neighbour. Reads of a batch of keys fly together.
-//! What no plain array says (single named graphs, what literals have, patterns that are scanned) the node is
-//! asked for.
+//! Their lists lie in memory that their nodes registered: a key's row is computed from the domain, and the
+//! list is two one-sided reads away, or one where each key has one neighbour. Reads of a batch of keys fly
+//! together, whatever nodes these are of. What no plain array says (single named graphs, what literals have,
+//! patterns that are scanned, long lists that are to be searched) the nodes are asked for.
 
 mod counts;
 mod publication;
 mod segment;
 
 use std::any::Any;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 use std::sync::Arc;
 
-use jindou_exec::{Catalogue, GraphSource};
 use jindou_fabric::FabricError;
 use jindou_fabric::remote::Fabric;
 use jindou_model::{
-    Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Pattern, Precision, PredicateId,
-    ShardId, TermId, Unavailable, Visit,
+    Cursor, GraphRef, IdRanges, Lists, NodeId, PredicateId, ShardId, TermId, Unavailable,
 };
+use jindou_partition::Shards;
 use jindou_store::LayerKind;
 use rustc_hash::FxHashMap;
 
 pub use counts::{ReadCounts, RemoteReads};
+use publication::SegmentName;
 pub use publication::{Offered, Publication};
-use segment::{Reads, RemoteSegment, Segments};
+use segment::{Reads, RemoteSegment};
 
 /// Keys whose lists are read together.
 const KEYS_AT_ONCE: usize = 1024;
-/// Neighbours of a list up to which it is read to see what it holds; longer ones are asked of their node.
+/// Neighbours of a list up to which it is read to see what it holds; the nodes of longer ones are asked.
 const SEARCHED_LIST: u64 = 1024;
 
-/// A shard of another node.
+/// Shards of other nodes, as one node reads them.
 pub struct OneSided {
-    shard: ShardId,
-    segments: Segments,
+    shards: Shards,
+    /// The node that has each shard; none of those that are not read.
+    holders: Vec<Option<NodeId>>,
+    segments: FxHashMap<SegmentName, BySegment>,
     fabric: Arc<dyn Fabric>,
-    /// The shard as its node answers for it.
-    owner: Arc<dyn GraphSource>,
     counts: Arc<ReadCounts>,
     /// What is to be there for as long as this is used.
-    _kept: Arc<dyn Any + Send + Sync>,
+    kept: Vec<Arc<dyn Any + Send + Sync>>,
 }
 
+/// By shard; none of those without such a segment.
+type BySegment = Box<[Option<Box<RemoteSegment>>]>;
+
+/// Lists that are read together.
+pub(crate) struct ReadLists<'a> {
+    segments: Option<&'a BySegment>,
+    list: Lists<'a>,
+}
+
+/// Which neighbours of its segment each key has; none without a segment.
+type Located<'a> = Vec<(Option<&'a RemoteSegment>, Range<u64>)>;
+
 impl OneSided {
-    /// The shard that a node has published, and answers for as `owner`; `kept` is not dropped before this.
+    /// No shards, for a node of this fabric.
+    #[must_use]
+    pub fn new(shards: Shards, fabric: &Arc<dyn Fabric>, counts: &Arc<ReadCounts>) -> Self {
+        Self {
+            shards,
+            holders: vec![None; shards.count()],
+            segments: FxHashMap::default(),
+            fabric: Arc::clone(fabric),
+            counts: Arc::clone(counts),
+            kept: Vec::new(),
+        }
+    }
+
+    /// Reads a shard, too, that the `holder` has published; `kept` is not dropped before this.
     ///
     /// # Errors
     /// Those of [`Fabric::open`].
     pub fn attach(
-        (shard, publication): (ShardId, &Publication),
-        fabric: &Arc<dyn Fabric>,
-        owner: Arc<dyn GraphSource>,
-        counts: &Arc<ReadCounts>,
+        &mut self,
+        (shard, holder): (ShardId, NodeId),
+        publication: &Publication,
         kept: Arc<dyn Any + Send + Sync>,
-    ) -> Result<Self, FabricError> {
+    ) -> Result<(), FabricError> {
+        let count = self.shards.count();
         let mut memories = FxHashMap::default();
-        let mut segments = Segments::default();
         for (name, layout) in &publication.segments {
             let memory = match memories.get(&layout.region) {
                 Some(memory) => memory,
                 None => {
                     let key = publication.memory(layout.region);
                     let key = key.ok_or(FabricError::Malformed("publication"))?;
-                    let opened = fabric.open(key)?;
+                    let opened = self.fabric.open(key)?;
                     memories.entry(layout.region).or_insert(opened)
                 }
             };
             let segment = RemoteSegment::new(layout.clone(), memory.clone());
-            segments.insert(*name, Arc::new(segment));
+            let none = || (0..count).map(|_| None).collect();
+            let by_shard = self.segments.entry(*name).or_insert_with(none);
+            by_shard[shard.0 as usize] = Some(Box::new(segment));
         }
-        Ok(Self {
-            shard,
-            segments,
-            fabric: Arc::clone(fabric),
-            owner,
-            counts: Arc::clone(counts),
-            _kept: kept,
-        })
+        self.holders[shard.0 as usize] = Some(holder);
+        self.kept.push(kept);
+        Ok(())
     }
 
-    /// The shard as its node answers for it, which is counted.
-    fn ask(&self) -> &dyn GraphSource {
-        self.counts.count_call();
-        &*self.owner
+    /// True if the lists of this shard are read here.
+    #[inline]
+    pub(crate) fn has(&self, shard: ShardId) -> bool {
+        self.holders[shard.0 as usize].is_some()
     }
 
-    /// What a graph that cannot be read makes of a call.
-    fn unavailable(&self, error: &FabricError) -> Unavailable {
+    /// Lists of keys, all of which are of shards that are read here.
+    pub(crate) fn lists<'a>(&'a self, kind: LayerKind, list: &Lists<'a>) -> ReadLists<'a> {
+        let name = publication::name(kind, list.predicate, list.direction);
+        ReadLists {
+            segments: self.segments.get(&name),
+            list: *list,
+        }
+    }
+
+    /// What a shard that cannot be read makes of a call for some keys.
+    fn unavailable(&self, error: &FabricError, keys: &[TermId]) -> Unavailable {
+        let mut shards = keys.iter().map(|key| self.shards.owner(*key));
         match error {
             FabricError::Deadline | FabricError::Cancelled | FabricError::Exhausted { .. } => {
                 Unavailable::NotNow
             }
-            _ => Unavailable::Never(self.shard),
-        }
-    }
-
-    /// The segment of some lists; `Err` where a node must be asked, `None` where there is none.
-    fn segment(
-        &self,
-        graph: GraphRef<'_>,
-        predicate: PredicateId,
-        direction: Direction,
-    ) -> Result<Option<&RemoteSegment>, Asked> {
-        let kind = match graph {
-            GraphRef::Default => LayerKind::Default,
-            GraphRef::Named => LayerKind::Named,
-            GraphRef::Union | GraphRef::One(_) | GraphRef::Some(_) | GraphRef::Each(_) => {
-                return Err(Asked);
+            FabricError::PeerLost(node) => {
+                let of_node = |shard: &ShardId| self.holders[shard.0 as usize] == Some(*node);
+                Unavailable::Never(shards.find(of_node).unwrap_or(ShardId(0)))
             }
-        };
-        if predicate == PredicateId::TYPE {
-            return Err(Asked);
+            _ => Unavailable::Never(shards.next().unwrap_or(ShardId(0))),
         }
-        let name = publication::name(kind, predicate, direction);
-        Ok(self.segments.get(&name).map(|segment| &**segment))
     }
 
-    fn bounds(
+    /// Which neighbours each of some keys has: reads the offsets of all together.
+    fn locate<'a>(&self, of: &ReadLists<'a>, keys: &[TermId]) -> Result<Located<'a>, Unavailable> {
+        let locate = || {
+            let mut reads = Reads::new(&*self.fabric, &self.counts);
+            let mut located: Located<'a> = Vec::with_capacity(keys.len());
+            let mut begun = Vec::new();
+            for (place, key) in keys.iter().enumerate() {
+                let shard = self.shards.owner(*key).0 as usize;
+                let segment = of.segments.and_then(|by_shard| by_shard[shard].as_deref());
+                let row = match segment {
+                    Some(segment) => segment.row(*key, &*self.fabric, &self.counts)?,
+                    None => None,
+                };
+                let (Some(segment), Some(row)) = (segment, row) else {
+                    located.push((None, 0..0));
+                    continue;
+                };
+                located.push((Some(segment), row..row + 1));
+                if let Some(read) = segment.read_bounds(row, &mut reads)? {
+                    begun.push((place, segment, read));
+                }
+            }
+            if begun.is_empty() {
+                return Ok(located);
+            }
+            let completed = reads.complete()?;
+            for (place, segment, read) in begun {
+                located[place].1 = segment.bounds(completed.bytes(read))?;
+            }
+            Ok(located)
+        };
+        locate().map_err(|error: FabricError| self.unavailable(&error, keys))
+    }
+
+    /// Reads some lists, whole or in part, together.
+    fn read(
         &self,
-        segment: &RemoteSegment,
+        located: &Located<'_>,
         keys: &[TermId],
-    ) -> Result<Vec<Range<u64>>, Unavailable> {
-        segment
-            .bounds(keys, &*self.fabric, &self.counts)
-            .map_err(|error| self.unavailable(&error))
-    }
-
-    /// Reads some lists of a segment, whole or in part, together.
-    fn lists(
-        &self,
-        segment: &RemoteSegment,
-        lists: &[Range<u64>],
         each: &mut dyn FnMut(usize, &[TermId]),
     ) -> Result<(), Unavailable> {
         let mut read = || {
             let mut reads = Reads::new(&*self.fabric, &self.counts);
-            let mut begun = Vec::with_capacity(lists.len());
-            for (place, list) in lists.iter().enumerate() {
-                if !list.is_empty() {
-                    begun.push((place, segment.read_list(list.clone(), &mut reads)?));
+            let mut begun = Vec::with_capacity(located.len());
+            for (place, (segment, list)) in located.iter().enumerate() {
+                if let Some(segment) = segment
+                    && !list.is_empty()
+                {
+                    let read = segment.read_list(list.clone(), &mut reads)?;
+                    begun.push((place, segment, read));
                 }
             }
             if begun.is_empty() {
@@ -148,42 +189,114 @@ impl OneSided {
             }
             let completed = reads.complete()?;
             let mut ids = Vec::new();
-            for (place, read) in begun {
+            for (place, segment, read) in begun {
                 ids.clear();
                 segment.push_list(completed.bytes(read), &mut ids);
                 each(place, &ids);
             }
             Ok(())
         };
-        read().map_err(|error: FabricError| self.unavailable(&error))
+        read().map_err(|error: FabricError| self.unavailable(&error, keys))
     }
 
-    /// Follows the lists of the rows from the cursor's on, as many together as there is room for.
-    fn follow(
+    /// As [`GraphSource::expand`](jindou_exec::GraphSource::expand) of one list.
+    pub(crate) fn expand(
         &self,
-        segment: &RemoteSegment,
-        keys: &[TermId],
+        of: &ReadLists<'_>,
         cursor: &mut Cursor,
         allowed: Option<&IdRanges>,
-        room: usize,
+        budget: usize,
         (rows, out): (&mut Vec<u32>, &mut Vec<TermId>),
     ) -> Result<(), Unavailable> {
-        let end = keys.len().min(cursor.key + KEYS_AT_ONCE);
-        let bounds = self.bounds(segment, &keys[cursor.key..end])?;
-        let (lists, next) = fitting(*cursor, bounds, room as u64);
-        let first = cursor.key;
-        self.lists(segment, &lists, &mut |place, ids| {
-            let before = out.len();
-            out.extend(ids.iter().filter(|id| is_allowed(allowed, **id)));
-            rows.resize(rows.len() + (out.len() - before), (first + place) as u32);
-        })?;
-        *cursor = next;
+        let count = of.list.keys.len();
+        while cursor.key < count && out.len() < budget {
+            let room = budget - out.len();
+            let end = count.min(cursor.key + KEYS_AT_ONCE);
+            let keys = &of.list.keys[cursor.key..end];
+            let located = self.locate(of, keys)?;
+            let (lists, next) = fitting(*cursor, located, room as u64);
+            let first = cursor.key;
+            self.read(&lists, keys, &mut |place, ids| {
+                let before = out.len();
+                out.extend(ids.iter().filter(|id| is_allowed(allowed, **id)));
+                rows.resize(rows.len() + (out.len() - before), (first + place) as u32);
+            })?;
+            *cursor = next;
+            // The places of one list may be shared out: see `GraphSource::expand`.
+            if count == 1 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// As [`GraphSource::places`](jindou_exec::GraphSource::places).
+    pub(crate) fn places(&self, of: &ReadLists<'_>) -> Result<u64, Unavailable> {
+        let located = self.locate(of, of.list.keys)?;
+        Ok(located.iter().map(|(_, list)| length(list)).sum())
+    }
+
+    /// As [`GraphSource::contains`](jindou_exec::GraphSource::contains), with the rows in order; those
+    /// whose lists are too long to be read go to `undecided`.
+    pub(crate) fn contains(
+        &self,
+        of: &ReadLists<'_>,
+        to: &[TermId],
+        rows: &mut Vec<u32>,
+        undecided: &mut Vec<u32>,
+    ) -> Result<(), Unavailable> {
+        let mut first = 0;
+        for keys in of.list.keys.chunks(KEYS_AT_ONCE) {
+            let mut located = self.locate(of, keys)?;
+            for (place, (_, list)) in located.iter_mut().enumerate() {
+                if length(list) > SEARCHED_LIST {
+                    undecided.push((first + place) as u32);
+                    *list = 0..0;
+                }
+            }
+            self.read(&located, keys, &mut |place, ids| {
+                if ids.binary_search(&to[first + place]).is_ok() {
+                    rows.push((first + place) as u32);
+                }
+            })?;
+            first += keys.len();
+        }
+        Ok(())
+    }
+
+    /// As [`GraphSource::degrees`](jindou_exec::GraphSource::degrees) of all neighbours; the rows of
+    /// which the bounds of their lists do not say it go to `undecided`, and have any number.
+    pub(crate) fn degrees(
+        &self,
+        of: &ReadLists<'_>,
+        out: &mut Vec<u64>,
+        undecided: &mut Vec<u32>,
+    ) -> Result<(), Unavailable> {
+        for keys in of.list.keys.chunks(KEYS_AT_ONCE) {
+            for (segment, list) in self.locate(of, keys)? {
+                if segment.is_some_and(RemoteSegment::has_holes) {
+                    undecided.push(out.len() as u32);
+                }
+                out.push(length(&list));
+            }
+        }
         Ok(())
     }
 }
 
-/// The node must be asked.
-struct Asked;
+/// The layer that has the lists of a graph as plain arrays; `None` where nodes must be asked.
+pub(crate) fn layer_of(graph: GraphRef<'_>, predicate: PredicateId) -> Option<LayerKind> {
+    let kind = match graph {
+        GraphRef::Default => LayerKind::Default,
+        GraphRef::Named => LayerKind::Named,
+        GraphRef::Union | GraphRef::One(_) | GraphRef::Some(_) | GraphRef::Each(_) => return None,
+    };
+    (predicate != PredicateId::TYPE).then_some(kind)
+}
+
+fn length(list: &Range<u64>) -> u64 {
+    list.end - list.start
+}
 
 fn is_allowed(allowed: Option<&IdRanges>, id: TermId) -> bool {
     allowed.is_none_or(|allowed| allowed.contains(id))
@@ -191,10 +304,14 @@ fn is_allowed(allowed: Option<&IdRanges>, id: TermId) -> bool {
 
 /// Of the lists from a cursor on those that there is room for, the first at least in part, and where the
 /// next begins.
-fn fitting(from: Cursor, bounds: Vec<Range<u64>>, room: u64) -> (Vec<Range<u64>>, Cursor) {
+fn fitting<S>(
+    from: Cursor,
+    bounds: Vec<(S, Range<u64>)>,
+    room: u64,
+) -> (Vec<(S, Range<u64>)>, Cursor) {
     let mut lists = Vec::with_capacity(bounds.len());
     let (mut cursor, mut taken) = (from, 0);
-    for list in bounds {
+    for (segment, list) in bounds {
         let begin = list.end.min(list.start + cursor.offset as u64);
         let length = list.end - begin;
         let left = room.saturating_sub(taken).max(u64::from(lists.is_empty()));
@@ -202,7 +319,7 @@ fn fitting(from: Cursor, bounds: Vec<Range<u64>>, room: u64) -> (Vec<Range<u64>>
             break;
         }
         let read = length.min(left);
-        lists.push(begin..begin + read);
+        lists.push((segment, begin..begin + read));
         taken += read;
         if read < length {
             cursor.offset += read as usize;
@@ -216,240 +333,16 @@ fn fitting(from: Cursor, bounds: Vec<Range<u64>>, room: u64) -> (Vec<Range<u64>>
     (lists, cursor)
 }
 
-impl GraphSource for OneSided {
-    fn members(
-        &self,
-        graph: GraphRef<'_>,
-        memberships: &[Membership],
-        precision: Precision,
-        within: Option<&IdRanges>,
-    ) -> Result<Option<IdRanges>, Unavailable> {
-        self.ask().members(graph, memberships, precision, within)
-    }
-
-    fn expand(
-        &self,
-        graph: GraphRef<'_>,
-        lists: &[Lists<'_>],
-        cursor: &mut Cursor,
-        allowed: Option<&IdRanges>,
-        budget: usize,
-        rows: &mut Vec<u32>,
-        out: &mut Vec<TermId>,
-    ) -> Result<(), Unavailable> {
-        let [list] = lists else {
-            return self
-                .ask()
-                .expand(graph, lists, cursor, allowed, budget, rows, out);
-        };
-        let count = list.keys.len();
-        match self.segment(graph, list.predicate, list.direction) {
-            Err(Asked) => {
-                return self
-                    .ask()
-                    .expand(graph, lists, cursor, allowed, budget, rows, out);
-            }
-            Ok(None) => {
-                *cursor = Cursor {
-                    key: count,
-                    offset: 0,
-                };
-            }
-            Ok(Some(segment)) => {
-                while cursor.key < count && out.len() < budget {
-                    let room = budget - out.len();
-                    self.follow(segment, list.keys, cursor, allowed, room, (rows, out))?;
-                    // The places of one list may be shared out: see `GraphSource::expand`.
-                    if count == 1 {
-                        break;
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn places(&self, graph: GraphRef<'_>, list: &Lists<'_>) -> Result<u64, Unavailable> {
-        match self.segment(graph, list.predicate, list.direction) {
-            Err(Asked) => self.ask().places(graph, list),
-            Ok(None) => Ok(0),
-            Ok(Some(segment)) => {
-                let bounds = self.bounds(segment, list.keys)?;
-                Ok(bounds.iter().map(|list| list.end - list.start).sum())
-            }
-        }
-    }
-
-    fn contains(
-        &self,
-        graph: GraphRef<'_>,
-        list: &Lists<'_>,
-        to: &[TermId],
-        rows: &mut Vec<u32>,
-    ) -> Result<(), Unavailable> {
-        let segment = match self.segment(graph, list.predicate, list.direction) {
-            Err(Asked) => return self.ask().contains(graph, list, to, rows),
-            Ok(None) => return Ok(()),
-            Ok(Some(segment)) => segment,
-        };
-        let mut found: Vec<u32> = Vec::new();
-        let mut first = 0;
-        for keys in list.keys.chunks(KEYS_AT_ONCE) {
-            let mut bounds = self.bounds(segment, keys)?;
-            let mut long: Vec<u32> = Vec::new();
-            for (place, list) in bounds.iter_mut().enumerate() {
-                if list.end - list.start > SEARCHED_LIST {
-                    long.push((first + place) as u32);
-                    *list = 0..0;
-                }
-            }
-            self.lists(segment, &bounds, &mut |place, ids| {
-                if ids.binary_search(&to[first + place]).is_ok() {
-                    found.push((first + place) as u32);
-                }
-            })?;
-            self.ask_of(graph, list, to, &long, &mut found)?;
-            first += keys.len();
-        }
-        found.sort_unstable();
-        rows.append(&mut found);
-        Ok(())
-    }
-
-    fn degrees(
-        &self,
-        graph: GraphRef<'_>,
-        list: &Lists<'_>,
-        allowed: Option<&IdRanges>,
-        out: &mut Vec<u64>,
-    ) -> Result<(), Unavailable> {
-        let segment = match self.segment(graph, list.predicate, list.direction) {
-            Err(Asked) => return self.ask().degrees(graph, list, allowed, out),
-            Ok(None) => {
-                out.resize(out.len() + list.keys.len(), 0);
-                return Ok(());
-            }
-            Ok(Some(segment)) => segment,
-        };
-        if allowed.is_some() || segment.has_holes() {
-            return self.ask().degrees(graph, list, allowed, out);
-        }
-        let mut degrees = Vec::with_capacity(list.keys.len());
-        for keys in list.keys.chunks(KEYS_AT_ONCE) {
-            let bounds = self.bounds(segment, keys)?;
-            degrees.extend(bounds.iter().map(|list| list.end - list.start));
-        }
-        out.append(&mut degrees);
-        Ok(())
-    }
-
-    fn graphs_of(
-        &self,
-        list: &Lists<'_>,
-        to: &[TermId],
-        rows: &mut Vec<u32>,
-        graphs: &mut Vec<TermId>,
-    ) -> Result<(), Unavailable> {
-        self.ask().graphs_of(list, to, rows, graphs)
-    }
-
-    fn for_each_match(
-        &self,
-        pattern: &Pattern,
-        graph: GraphRef<'_>,
-        visit: &mut Visit<'_>,
-    ) -> Result<ControlFlow<()>, Unavailable> {
-        self.ask().for_each_match(pattern, graph, visit)
-    }
-
-    fn for_each_quad(
-        &self,
-        pattern: &Pattern,
-        visit: &mut Visit<'_>,
-    ) -> Result<ControlFlow<()>, Unavailable> {
-        self.ask().for_each_quad(pattern, visit)
-    }
-}
-
-impl OneSided {
-    /// Asks the node for some rows of [`GraphSource::contains`].
-    fn ask_of(
-        &self,
-        graph: GraphRef<'_>,
-        list: &Lists<'_>,
-        to: &[TermId],
-        asked: &[u32],
-        found: &mut Vec<u32>,
-    ) -> Result<(), Unavailable> {
-        if asked.is_empty() {
-            return Ok(());
-        }
-        let of = |ids: &[TermId]| -> Vec<TermId> {
-            asked.iter().map(|row| ids[*row as usize]).collect()
-        };
-        let (keys, to) = (of(list.keys), of(to));
-        let list = Lists {
-            keys: &keys,
-            ..*list
-        };
-        let mut rows = Vec::new();
-        self.ask().contains(graph, &list, &to, &mut rows)?;
-        found.extend(rows.into_iter().map(|row| asked[row as usize]));
-        Ok(())
-    }
-}
-
-/// What every machine knows is the same everywhere.
-impl Catalogue for OneSided {
-    fn predicate(&self, term: TermId) -> Option<PredicateId> {
-        self.owner.predicate(term)
-    }
-
-    fn predicate_term(&self, predicate: PredicateId) -> TermId {
-        self.owner.predicate_term(predicate)
-    }
-
-    fn predicates(&self, graph: GraphRef<'_>, out: &mut Vec<PredicateId>) {
-        self.owner.predicates(graph, out);
-    }
-
-    fn predicates_of(
-        &self,
-        graph: GraphRef<'_>,
-        key: TermId,
-        direction: Direction,
-        out: &mut Vec<PredicateId>,
-    ) {
-        self.owner.predicates_of(graph, key, direction, out);
-    }
-
-    fn has_graph(&self, graph: TermId) -> bool {
-        self.owner.has_graph(graph)
-    }
-
-    fn graph_count(&self) -> u64 {
-        self.owner.graph_count()
-    }
-
-    fn graphs(&self, out: &mut Vec<TermId>) {
-        self.owner.graphs(out);
-    }
-
-    fn named_quads(&self, predicate: PredicateId) -> Option<u64> {
-        self.owner.named_quads(predicate)
-    }
-
-    fn edges(&self, graph: GraphRef<'_>, predicate: PredicateId) -> Option<u64> {
-        self.owner.edges(graph, predicate)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn one(list: Range<u64>) -> Vec<Range<u64>> {
-        std::iter::once(list).collect()
+    fn of(lists: Vec<Range<u64>>) -> Vec<((), Range<u64>)> {
+        lists.into_iter().map(|list| ((), list)).collect()
+    }
+
+    fn one(list: Range<u64>) -> Vec<((), Range<u64>)> {
+        of(std::iter::once(list).collect())
     }
 
     fn at(key: usize, offset: usize) -> Cursor {
@@ -458,17 +351,17 @@ mod tests {
 
     #[test]
     fn as_many_lists_fit_as_there_is_room_for_and_one_in_part() {
-        let bounds = || vec![10..13, 13..13, 13..20, 20..21];
+        let bounds = || of(vec![10..13, 13..13, 13..20, 20..21]);
         let (lists, next) = fitting(at(5, 0), bounds(), 100);
         assert_eq!((lists, next), (bounds(), at(9, 0)));
         let (lists, next) = fitting(at(5, 0), bounds(), 9);
-        assert_eq!((lists, next), (vec![10..13, 13..13], at(7, 0)));
+        assert_eq!((lists, next), (of(vec![10..13, 13..13]), at(7, 0)));
         let (lists, next) = fitting(at(5, 0), bounds(), 2);
         assert_eq!((lists, next), (one(10..12), at(5, 2)));
         // Part of it was read before.
         let (lists, next) = fitting(at(5, 2), bounds(), 2);
-        assert_eq!((lists, next), (vec![12..13, 13..13], at(7, 0)));
-        let (lists, next) = fitting(at(7, 6), vec![13..20, 20..21], 1);
+        assert_eq!((lists, next), (of(vec![12..13, 13..13]), at(7, 0)));
+        let (lists, next) = fitting(at(7, 6), of(vec![13..20, 20..21]), 1);
         assert_eq!((lists, next), (one(19..20), at(8, 0)));
         // Without room it goes on all the same.
         let (lists, next) = fitting(at(0, 0), bounds(), 0);

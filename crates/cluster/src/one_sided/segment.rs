@@ -1,7 +1,7 @@
 //! The lists of one remote segment: where they lie, and what they hold.
 
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use jindou_fabric::FabricError;
@@ -77,44 +77,39 @@ impl RemoteSegment {
         self.layout.hole.is_some()
     }
 
-    /// Which neighbours each key has, by their numbers: reads the offsets of all keys together; none for
-    /// a key without a row.
-    pub(super) fn bounds(
+    /// The row of a key, computed from the domain, which is copied first where that was not done yet;
+    /// none for a key without one.
+    pub(super) fn row(
         &self,
-        keys: &[TermId],
+        key: TermId,
         fabric: &dyn Fabric,
         counts: &ReadCounts,
-    ) -> Result<Vec<Range<u64>>, FabricError> {
+    ) -> Result<Option<u64>, FabricError> {
         let domain = self.domain(fabric, counts)?;
-        let mut reads = Reads::new(fabric, counts);
-        let mut bounds = Vec::with_capacity(keys.len());
-        let mut to_read = Vec::new();
-        for (place, key) in keys.iter().enumerate() {
-            let row = self
-                .layout
-                .row(*key, &mut |bytes, out| copied(domain, bytes, out))?;
-            let Some(row) = row else {
-                bounds.push(0..0);
-                continue;
-            };
-            bounds.push(row..row + 1);
-            if let Some(bytes) = self.layout.bounds_bytes(row) {
-                to_read.push((place, reads.add(&self.memory, bytes)?));
-            }
+        self.layout
+            .row(key, &mut |bytes, out| copied(domain, bytes, out))
+    }
+
+    /// Adds the read of the bounds of a row's list to others; none where each row has one neighbour.
+    pub(super) fn read_bounds(
+        &self,
+        row: u64,
+        reads: &mut Reads<'_>,
+    ) -> Result<Option<OperationId>, FabricError> {
+        let bytes = self.layout.bounds_bytes(row);
+        bytes
+            .map(|bytes| reads.add(&self.memory, bytes))
+            .transpose()
+    }
+
+    /// The neighbours of a row, by their numbers, that a read found.
+    pub(super) fn bounds(&self, bytes: &[u8]) -> Result<Range<u64>, FabricError> {
+        let found = self.layout.bounds(bytes);
+        // What a peer says is not taken for granted.
+        if found.start > found.end || found.end > self.layout.neighbours.len {
+            return Err(FabricError::Malformed("bounds of a list"));
         }
-        if to_read.is_empty() {
-            return Ok(bounds);
-        }
-        let completed = reads.complete()?;
-        for (place, read) in to_read {
-            let found = self.layout.bounds(completed.bytes(read));
-            // What a peer says is not taken for granted.
-            if found.start > found.end || found.end > self.layout.neighbours.len {
-                return Err(FabricError::Malformed("bounds of a list"));
-            }
-            bounds[place] = found;
-        }
-        Ok(bounds)
+        Ok(found)
     }
 
     /// Adds the read of some neighbours to others.
@@ -173,7 +168,3 @@ fn copied(arrays: &[CopiedArray], bytes: Range<u64>, out: &mut Vec<u8>) -> Resul
     }
     Err(FabricError::Malformed("place in a domain"))
 }
-
-/// Segments that share a memory open it once.
-pub(super) type Segments =
-    rustc_hash::FxHashMap<super::publication::SegmentName, Arc<RemoteSegment>>;

@@ -10,17 +10,28 @@ use jindou_cluster::{
     ShardServer,
 };
 use jindou_exec::{Catalogue, GraphSource};
+use jindou_fabric::FabricError;
 use jindou_fabric::local::LocalNetwork;
+#[cfg(target_os = "linux")]
+use jindou_fabric::process::ProcessFabric;
 use jindou_fabric::remote::Fabric;
 use jindou_model::{NodeId, ShardId};
 use jindou_partition::{MapError, ShardMap};
 
 use super::Part;
 use crate::EngineError;
-use crate::config::Config;
+use crate::config::{Config, NodeFabric};
 
 /// The shards as one node sees them, by number; none of one that is lost.
 pub(super) type Rows = Vec<Option<Arc<dyn GraphSource>>>;
+
+/// The shards as one node sees them.
+pub(super) struct Seen {
+    /// Its own, and those of others as these answer for them.
+    pub(super) rows: Rows,
+    /// The lists of those of others.
+    pub(super) reader: OneSided,
+}
 
 /// Logical nodes, and how each reads and asks the others.
 pub(super) struct Nodes {
@@ -43,6 +54,8 @@ pub(super) enum NodesError {
     #[error(transparent)]
     Map(#[from] MapError),
     #[error(transparent)]
+    Fabric(#[from] FabricError),
+    #[error(transparent)]
     Link(#[from] LinkError),
 }
 
@@ -50,6 +63,7 @@ impl From<NodesError> for EngineError {
     fn from(error: NodesError) -> Self {
         match error {
             NodesError::Map(error) => error.into(),
+            NodesError::Fabric(error) => error.into(),
             NodesError::Link(error) => error.into(),
         }
     }
@@ -63,14 +77,14 @@ impl Nodes {
     ) -> Result<Self, NodesError> {
         let map = ShardMap::dealt(config.shards, config.nodes)?;
         let threads = config.threads.div_ceil(config.nodes as usize);
-        let network = LocalNetwork::new(config.nodes);
-        let node = |number| Node {
-            fabric: network.fabric(number),
+        let node = |fabric| Node {
+            fabric,
             counts: Arc::default(),
             server: ShardServer::new(config.shards),
             links: Vec::new(),
         };
-        let mut nodes: Vec<Node> = (0..config.nodes).map(node).collect();
+        let fabrics = fabrics(config.nodes, config.node_fabric)?;
+        let mut nodes: Vec<Node> = fabrics.into_iter().map(node).collect();
         for here in 0..nodes.len() {
             nodes[here].links = links(&nodes, here, options)?;
         }
@@ -84,9 +98,10 @@ impl Nodes {
         &self.logical
     }
 
-    /// A node's access to the memory of the others.
-    pub(super) fn fabric(&self, node: NodeId) -> &dyn Fabric {
-        &*self.nodes[node.0 as usize].fabric
+    /// The fabric of the node that holds a shard.
+    pub(super) fn of_shard(&self, shard: ShardId) -> &dyn Fabric {
+        let holder = self.logical.map().holder(shard);
+        &*self.nodes[holder.0 as usize].fabric
     }
 
     /// What all nodes have read of each other, and asked.
@@ -96,19 +111,16 @@ impl Nodes {
     }
 
     /// The shards as each node sees them: its own, and those of others by reads and messages.
-    pub(super) fn rows<C: Catalogue + 'static>(
+    pub(super) fn seen<C: Catalogue + 'static>(
         &self,
         parts: &[Part],
         graph: &Arc<C>,
-    ) -> Result<Vec<Rows>, EngineError> {
+    ) -> Result<Vec<Seen>, EngineError> {
         let served: Vec<Arc<ServedShards>> =
             self.numbers().map(|node| self.serve(node, parts)).collect();
-        let seen_by = |here| {
-            let shards = self.logical.map().shards().all().zip(parts);
-            let seen = shards.map(|of_shard| self.seen(here, of_shard, &served, graph));
-            seen.collect()
-        };
-        self.numbers().map(seen_by).collect()
+        self.numbers()
+            .map(|here| self.seen_by(here, parts, &served, graph))
+            .collect()
     }
 
     fn numbers(&self) -> impl Iterator<Item = NodeId> + use<> {
@@ -125,30 +137,61 @@ impl Nodes {
         self.nodes[node.0 as usize].server.serve(own.collect())
     }
 
-    /// A shard as a node sees it; none of one that is lost.
-    fn seen<C: Catalogue + 'static>(
+    fn seen_by<C: Catalogue + 'static>(
         &self,
         here: NodeId,
-        (shard, part): (ShardId, &Part),
+        parts: &[Part],
         served: &[Arc<ServedShards>],
         graph: &Arc<C>,
-    ) -> Result<Option<Arc<dyn GraphSource>>, EngineError> {
-        let Some(rows) = &part.rows else {
-            return Ok(None);
-        };
-        let (node, holder) = (
-            &self.nodes[here.0 as usize],
-            self.logical.map().holder(shard).0 as usize,
-        );
-        let (Some(link), Some(offered)) = (&node.links[holder], &part.offered) else {
-            return Ok(Some(Arc::clone(rows)));
-        };
-        let owner = link.shard(shard, &served[holder], Arc::clone(graph) as _);
-        let published = (shard, offered.publication());
-        let kept = Arc::clone(offered) as _;
-        let read = OneSided::attach(published, &node.fabric, Arc::new(owner), &node.counts, kept)?;
-        Ok(Some(Arc::new(read)))
+    ) -> Result<Seen, EngineError> {
+        let (map, node) = (self.logical.map(), &self.nodes[here.0 as usize]);
+        let mut reader = OneSided::new(map.shards(), &node.fabric, &node.counts);
+        let mut rows: Rows = Vec::with_capacity(parts.len());
+        for (shard, part) in map.shards().all().zip(parts) {
+            let holder = map.holder(shard);
+            let link = &node.links[holder.0 as usize];
+            let (Some(_), Some(link), Some(offered)) = (&part.rows, link, &part.offered) else {
+                rows.push(part.rows.clone());
+                continue;
+            };
+            let kept = Arc::clone(offered) as _;
+            reader.attach((shard, holder), offered.publication(), kept)?;
+            let served = &served[holder.0 as usize];
+            rows.push(Some(Arc::new(link.shard(
+                shard,
+                served,
+                Arc::clone(graph) as _,
+            ))));
+        }
+        Ok(Seen { rows, reader })
     }
+}
+
+/// The access of each node to the memory of the others.
+fn fabrics(nodes: u32, by: NodeFabric) -> Result<Vec<Arc<dyn Fabric>>, FabricError> {
+    match by {
+        NodeFabric::Local => {
+            let network = LocalNetwork::new(nodes);
+            let fabrics = (0..nodes).map(|number| network.fabric(number) as _);
+            Ok(fabrics.collect())
+        }
+        NodeFabric::SharedMemory | NodeFabric::Tcp => {
+            process_fabrics(nodes, by == NodeFabric::SharedMemory)
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn process_fabrics(nodes: u32, maps_memory: bool) -> Result<Vec<Arc<dyn Fabric>>, FabricError> {
+    let fabrics = ProcessFabric::connected(nodes, maps_memory)?.into_iter();
+    Ok(fabrics.map(|fabric| fabric as _).collect())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn process_fabrics(_: u32, _: bool) -> Result<Vec<Arc<dyn Fabric>>, FabricError> {
+    Err(FabricError::Unsupported(
+        "reach the memory of processes on this operating system",
+    ))
 }
 
 /// The links of a node to each other one.

@@ -2,7 +2,8 @@
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher as _, Hasher as _};
-use std::net::TcpStream;
+use std::io;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread::JoinHandle;
@@ -94,6 +95,33 @@ impl ProcessFabric {
             machine,
             address: address.to_bytes(),
         }))
+    }
+
+    /// Nodes 0 to `nodes` - 1, all of this process and each with a thread and memory of its own, which
+    /// are connected over loopback as processes of one machine are.
+    ///
+    /// # Errors
+    /// Those of [`ProcessFabric::new`] and [`ProcessFabric::connect`], and [`FabricError::Transport`] if
+    /// there is no loopback.
+    pub fn connected(nodes: u32, maps_memory: bool) -> Result<Vec<Arc<Self>>, FabricError> {
+        let new = |node| {
+            Self::new(&ProcessOptions {
+                maps_memory,
+                ..ProcessOptions::new(NodeId(node))
+            })
+        };
+        let fabrics: Vec<Arc<Self>> = (0..nodes).map(new).collect::<Result<_, _>>()?;
+        for (place, one) in fabrics.iter().enumerate() {
+            for other in &fabrics[..place] {
+                let pair = loopback().map_err(|error| FabricError::Transport {
+                    call: "connecting",
+                    reason: error.to_string(),
+                })?;
+                one.connect(other.node.id(), &other.address, pair.0)?;
+                other.connect(one.node.id(), &one.address, pair.1)?;
+            }
+        }
+        Ok(fabrics)
     }
 
     /// What peers need to connect, as bytes: it travels by whatever way there is already.
@@ -275,6 +303,19 @@ impl ProcessFabric {
 impl Drop for ProcessFabric {
     fn drop(&mut self) {
         self.close();
+    }
+}
+
+/// Both ends of a connection within this machine.
+fn loopback() -> io::Result<(TcpStream, TcpStream)> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let one = TcpStream::connect(listener.local_addr()?)?;
+    loop {
+        let (other, address) = listener.accept()?;
+        // Somebody else may have found the port.
+        if address == one.local_addr()? {
+            return Ok((one, other));
+        }
     }
 }
 

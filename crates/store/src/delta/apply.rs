@@ -3,12 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use jindou_model::{Change, Direction, Edge, IdQuad, Neighbours, PredicateId, TermId};
+use jindou_model::{Change, Direction, Edge, IdQuad, PredicateId, SortedSet, TermId};
 
+use super::LayerDelta;
 use super::named::GraphQuad;
+use super::segment::SegmentDelta;
 use super::snapshot::Snapshot;
 use super::transaction::Stage;
 use crate::LayerKind;
+use crate::layer::Layer;
 
 /// Quads to remove, then quads to add; repeats and quads that are absent or there are allowed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,10 +41,113 @@ pub struct Effect {
     pub graphs: u64,
 }
 
+/// Edges of one predicate from which on two threads share the work.
+const SHARED_FROM: usize = 2048;
+
 /// The effective changes of both sets of a delta.
 struct Split<T> {
     added: Vec<(T, Change)>,
     removed: Vec<(T, Change)>,
+}
+
+impl Split<Edge> {
+    fn len(&self) -> usize {
+        self.added.len() + self.removed.len()
+    }
+
+    /// The keys of the edges, in order.
+    fn keys(&self) -> Vec<u64> {
+        let all = self.added.iter().chain(&self.removed);
+        let mut keys: Vec<u64> = all.map(|((key, _), _)| *key).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        keys
+    }
+
+    /// The same edges from their other ends.
+    fn reversed(&self) -> Self {
+        let reversed = |list: &[(Edge, Change)]| {
+            let edges = list
+                .iter()
+                .map(|((from, to), change)| ((*to, *from), *change));
+            let mut edges: Vec<(Edge, Change)> = edges.collect();
+            edges.sort_unstable_by_key(|(edge, _)| *edge);
+            edges
+        };
+        Self {
+            added: reversed(&self.added),
+            removed: reversed(&self.removed),
+        }
+    }
+
+    fn append(&mut self, mut after: Self) {
+        self.added.append(&mut after.added);
+        self.removed.append(&mut after.removed);
+    }
+}
+
+/// One direction of a predicate in a layer: its changes, and the predicates of each vertex, so that a
+/// vertex alone can be asked for them.
+struct Side {
+    segment: Arc<SegmentDelta>,
+    gained: SortedSet<(u64, u32)>,
+    lost: SortedSet<(u64, u32)>,
+}
+
+impl Side {
+    /// The next version.
+    fn changed(
+        self,
+        (base, version): (&Layer, u64),
+        (predicate, direction): (PredicateId, Direction),
+        split: &Split<Edge>,
+    ) -> Self {
+        let of_base = |key: TermId| base.neighbours(predicate, direction, key);
+        let (added, removed) = (&split.added, &split.removed);
+        let segment = self.segment.changed(version, added, removed, of_base);
+        let (mut gained, mut lost) = (Vec::new(), Vec::new());
+        for key in split.keys() {
+            let change = |is: bool| if is { Change::Add } else { Change::Remove };
+            gained.push(((key, predicate.0), change(segment.gained.contains(key))));
+            lost.push(((key, predicate.0), change(segment.lost.contains(key))));
+        }
+        let mut next = Self {
+            segment: Arc::new(segment),
+            ..self
+        };
+        next.gained.apply_effective(gained);
+        next.lost.apply_effective(lost);
+        next
+    }
+}
+
+/// Both of two pieces of work, on two threads if they are `large`.
+fn both<A: Send, B: Send>(
+    large: bool,
+    one: impl FnOnce() -> A + Send,
+    other: impl FnOnce() -> B + Send,
+) -> (A, B) {
+    match large {
+        true => rayon::join(one, other),
+        false => (one(), other()),
+    }
+}
+
+impl LayerDelta {
+    fn side(&self, predicate: PredicateId, direction: Direction) -> Side {
+        let segment = self.segments[direction as usize].get(predicate.index());
+        Side {
+            segment: segment.cloned().unwrap_or_default(),
+            gained: self.gained[direction as usize].clone(),
+            lost: self.lost[direction as usize].clone(),
+        }
+    }
+
+    fn put_side(&mut self, predicate: PredicateId, direction: Direction, side: Side) {
+        self.segments[direction as usize].set(predicate.index(), side.segment);
+        self.gained[direction as usize] = side.gained;
+        self.lost[direction as usize] = side.lost;
+    }
 }
 
 impl Snapshot {
@@ -97,8 +203,10 @@ impl Snapshot {
         edges: impl Iterator<Item = Edge>,
         change: Change,
     ) -> u64 {
-        let mut out = self.split_edges(kind, predicate, edges, change);
-        let count = out.added.len() + out.removed.len();
+        let edges: Vec<Edge> = edges.collect();
+        let out = self.split_edges(kind, predicate, &edges, change);
+        drop(edges);
+        let count = out.len();
         if count == 0 {
             return 0;
         }
@@ -116,14 +224,7 @@ impl Snapshot {
             }
         }
         layer.recent += count as u64;
-        self.change_segment(kind, (predicate, Direction::Out), &out);
-        for list in [&mut out.added, &mut out.removed] {
-            for (edge, _) in list.iter_mut() {
-                *edge = (edge.1, edge.0);
-            }
-            list.sort_unstable_by_key(|(edge, _)| *edge);
-        }
-        self.change_segment(kind, (predicate, Direction::In), &out);
+        self.change_segments(kind, predicate, &out);
         count as u64
     }
 
@@ -132,7 +233,26 @@ impl Snapshot {
         &self,
         kind: LayerKind,
         predicate: PredicateId,
-        edges: impl Iterator<Item = Edge>,
+        edges: &[Edge],
+        change: Change,
+    ) -> Split<Edge> {
+        if edges.len() < SHARED_FROM {
+            return self.split_some(kind, predicate, edges, change);
+        }
+        let (front, back) = edges.split_at(edges.len() / 2);
+        let (mut split, after) = rayon::join(
+            || self.split_some(kind, predicate, front, change),
+            || self.split_some(kind, predicate, back, change),
+        );
+        split.append(after);
+        split
+    }
+
+    fn split_some(
+        &self,
+        kind: LayerKind,
+        predicate: PredicateId,
+        edges: &[Edge],
         change: Change,
     ) -> Split<Edge> {
         let delta = self.delta.layers[kind as usize].segment(predicate, Direction::Out);
@@ -141,7 +261,7 @@ impl Snapshot {
             added: Vec::new(),
             removed: Vec::new(),
         };
-        for edge in edges {
+        for edge in edges.iter().copied() {
             let (subject, object) = (TermId::from_raw(edge.0), TermId::from_raw(edge.1));
             let in_base = base
                 .neighbours(predicate, Direction::Out, subject)
@@ -163,46 +283,30 @@ impl Snapshot {
         split
     }
 
-    fn change_segment(
-        &mut self,
-        kind: LayerKind,
-        (predicate, direction): (PredicateId, Direction),
-        split: &Split<Edge>,
-    ) {
+    /// Makes changes in both directions of a predicate.
+    fn change_segments(&mut self, kind: LayerKind, predicate: PredicateId, out: &Split<Edge>) {
         let generation = Arc::clone(&self.generation);
-        let version = generation.versions.fetch_add(1, Ordering::Relaxed);
+        let version = generation.versions.fetch_add(2, Ordering::Relaxed);
+        let base = generation.base.layer(kind);
         let layer = &mut self.delta.layers[kind as usize];
-        let segments = &mut layer.segments[direction as usize];
-        let nothing = Arc::default();
-        let before = segments.get(predicate.index()).unwrap_or(&nothing);
-        let base = |key: TermId| -> Neighbours<'_> {
-            let layer = generation.base.layer(kind);
-            layer.neighbours(predicate, direction, key)
-        };
-        let next = before.changed(version, &split.added, &split.removed, base);
-        // The predicates of each vertex, so that a vertex alone can be asked for them.
-        let keys = |split: &Split<Edge>| {
-            let all = split.added.iter().chain(&split.removed);
-            let mut keys: Vec<u64> = all.map(|((key, _), _)| *key).collect();
-            keys.sort_unstable();
-            keys.dedup();
-            keys
-        };
-        let (mut gained, mut lost) = (Vec::new(), Vec::new());
-        for key in keys(split) {
-            let change = |is: bool| if is { Change::Add } else { Change::Remove };
-            gained.push(((key, predicate.0), change(next.gained.contains(key))));
-            lost.push(((key, predicate.0), change(next.lost.contains(key))));
-        }
-        let changes = (next.added.len() + next.removed.len()) as u64;
-        segments.set(predicate.index(), Arc::new(next));
-        if direction == Direction::Out {
-            self.delta.content.note(kind, predicate);
-            let edges = generation.base.layer(kind).counts(predicate, direction).0;
-            layer.note_crowd(changes, edges);
-        }
-        layer.gained[direction as usize].apply_effective(gained);
-        layer.lost[direction as usize].apply_effective(lost);
+        let (from, to) = (
+            layer.side(predicate, Direction::Out),
+            layer.side(predicate, Direction::In),
+        );
+        let (from, to) = both(
+            out.len() >= SHARED_FROM,
+            || from.changed((base, version), (predicate, Direction::Out), out),
+            || {
+                let incoming = (predicate, Direction::In);
+                to.changed((base, version + 1), incoming, &out.reversed())
+            },
+        );
+        let changes = (from.segment.added.len() + from.segment.removed.len()) as u64;
+        let edges = base.counts(predicate, Direction::Out).0;
+        layer.note_crowd(changes, edges);
+        layer.put_side(predicate, Direction::Out, from);
+        layer.put_side(predicate, Direction::In, to);
+        self.delta.content.note(kind, predicate);
     }
 
     fn change_named(&mut self, quads: &[GraphQuad], change: Change) -> u64 {

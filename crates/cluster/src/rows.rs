@@ -1,0 +1,195 @@
+//! Who has the lists of these keys?
+//!
+//! Those of a shard that is here, or whose node is asked, come from that shard; those of all shards whose
+//! memory is read from here come together, whatever nodes these are of.
+
+use jindou_exec::GraphSource;
+use jindou_model::{Cursor, GraphRef, IdRanges, Lists, PredicateId, ShardId, TermId, Unavailable};
+use jindou_partition::Split;
+use jindou_store::LayerKind;
+
+use crate::Sharded;
+use crate::one_sided::OneSided;
+
+/// Who has the lists of some keys.
+#[derive(Clone, Copy)]
+pub(crate) enum Holder<'a> {
+    /// One graph has all of them.
+    Graph(&'a dyn GraphSource),
+    /// They are of shards whose memory is read from here.
+    Read(Reading<'a>),
+}
+
+/// The shards of other nodes, whose lists are read.
+#[derive(Clone, Copy)]
+pub(crate) struct Reading<'a> {
+    pub(crate) reader: &'a OneSided,
+    /// The layer that has them.
+    pub(crate) kind: LayerKind,
+    /// Who asks for what cannot be read.
+    pub(crate) sharded: &'a Sharded,
+}
+
+impl Holder<'_> {
+    /// As [`GraphSource::expand`] of one list.
+    pub(crate) fn expand(
+        self,
+        graph: GraphRef<'_>,
+        list: &Lists<'_>,
+        cursor: &mut Cursor,
+        allowed: Option<&IdRanges>,
+        budget: usize,
+        (rows, out): (&mut Vec<u32>, &mut Vec<TermId>),
+    ) -> Result<(), Unavailable> {
+        match self {
+            Self::Graph(one) => {
+                let lists = std::slice::from_ref(list);
+                one.expand(graph, lists, cursor, allowed, budget, rows, out)
+            }
+            Self::Read(Reading { reader, kind, .. }) => {
+                let lists = reader.lists(kind, list);
+                reader.expand(&lists, cursor, allowed, budget, (rows, out))
+            }
+        }
+    }
+
+    /// As [`GraphSource::places`].
+    pub(crate) fn places(self, graph: GraphRef<'_>, list: &Lists<'_>) -> Result<u64, Unavailable> {
+        match self {
+            Self::Graph(one) => one.places(graph, list),
+            Self::Read(Reading { reader, kind, .. }) => reader.places(&reader.lists(kind, list)),
+        }
+    }
+
+    /// As [`GraphSource::contains`], the rows in any order.
+    pub(crate) fn contains(
+        self,
+        graph: GraphRef<'_>,
+        list: &Lists<'_>,
+        to: &[TermId],
+        rows: &mut Vec<u32>,
+    ) -> Result<(), Unavailable> {
+        match self {
+            Self::Graph(one) => one.contains(graph, list, to, rows),
+            Self::Read(Reading {
+                reader,
+                kind,
+                sharded,
+            }) => {
+                let mut undecided = Vec::new();
+                reader.contains(&reader.lists(kind, list), to, rows, &mut undecided)?;
+                sharded.ask_undecided(list, &undecided, |shard, list, places| {
+                    let to: Vec<TermId> = places.iter().map(|place| to[*place as usize]).collect();
+                    let mut found = Vec::new();
+                    shard.contains(graph, list, &to, &mut found)?;
+                    rows.extend(found.iter().map(|row| places[*row as usize]));
+                    Ok(())
+                })
+            }
+        }
+    }
+
+    /// As [`GraphSource::degrees`].
+    pub(crate) fn degrees(
+        self,
+        graph: GraphRef<'_>,
+        list: &Lists<'_>,
+        allowed: Option<&IdRanges>,
+        out: &mut Vec<u64>,
+    ) -> Result<(), Unavailable> {
+        match self {
+            Self::Graph(one) => one.degrees(graph, list, allowed, out),
+            Self::Read(Reading {
+                reader,
+                kind,
+                sharded,
+            }) => {
+                let lists = reader.lists(kind, list);
+                let mut undecided: Vec<u32> = Vec::new();
+                let mut degrees = Vec::with_capacity(list.keys.len());
+                match allowed {
+                    None => reader.degrees(&lists, &mut degrees, &mut undecided)?,
+                    Some(_) => {
+                        degrees.resize(list.keys.len(), 0);
+                        undecided.extend(0..list.keys.len() as u32);
+                    }
+                }
+                sharded.ask_undecided(list, &undecided, |shard, list, places| {
+                    let mut counts = Vec::new();
+                    shard.degrees(graph, list, allowed, &mut counts)?;
+                    for (place, count) in places.iter().zip(counts) {
+                        degrees[*place as usize] = count;
+                    }
+                    Ok(())
+                })?;
+                out.append(&mut degrees);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Sharded {
+    /// Splits keys by who has their lists.
+    pub(crate) fn split(
+        &self,
+        graph: GraphRef<'_>,
+        predicate: PredicateId,
+        keys: impl IntoIterator<Item = TermId>,
+        split: &mut Split,
+    ) {
+        let read = self.shards.count() as u32;
+        let reading = self.reading(graph, predicate);
+        split.fill(keys, |key| match (self.shards.owner(key), reading) {
+            (shard, Some(reading)) if reading.reader.has(shard) => read,
+            (shard, _) => shard.0,
+        });
+    }
+
+    /// Who has the lists of a part of [`Sharded::split`].
+    pub(crate) fn holder_of_part(
+        &self,
+        graph: GraphRef<'_>,
+        predicate: PredicateId,
+        part: u32,
+    ) -> Result<Holder<'_>, Unavailable> {
+        match self.reading(graph, predicate) {
+            Some(reading) if part as usize == self.shards.count() => Ok(Holder::Read(reading)),
+            _ => Ok(Holder::Graph(self.of_shard(ShardId(part))?)),
+        }
+    }
+
+    /// Who has the list of one key.
+    pub(crate) fn holder_of_key(
+        &self,
+        graph: GraphRef<'_>,
+        predicate: PredicateId,
+        key: TermId,
+    ) -> Result<Holder<'_>, Unavailable> {
+        let shard = self.shards.owner(key);
+        match self.reading(graph, predicate) {
+            _ if predicate == PredicateId::TYPE => Ok(Holder::Graph(&*self.shared)),
+            Some(reading) if reading.reader.has(shard) => Ok(Holder::Read(reading)),
+            _ => Ok(Holder::Graph(self.of_shard(shard)?)),
+        }
+    }
+
+    /// Calls `ask` for the shards of some rows of a list, with their keys and numbers.
+    fn ask_undecided(
+        &self,
+        list: &Lists<'_>,
+        undecided: &[u32],
+        mut ask: impl FnMut(&dyn GraphSource, &Lists<'_>, &[u32]) -> Result<(), Unavailable>,
+    ) -> Result<(), Unavailable> {
+        let keys = undecided.iter().map(|row| list.keys[*row as usize]);
+        self.ask_shards(keys, |shard, part| {
+            let rows = part.places.iter().map(|place| undecided[*place as usize]);
+            let rows: Vec<u32> = rows.collect();
+            let list = Lists {
+                keys: &part.keys,
+                ..*list
+            };
+            ask(shard, &list, &rows)
+        })
+    }
+}
