@@ -441,3 +441,115 @@ impl Snapshot {
         changes.len() as u64
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::ops::ControlFlow;
+
+    use jindou_model::{GraphRef, Pattern, SnapshotNumber};
+
+    use super::*;
+    use crate::bulk::{BulkSink, build};
+
+    /// Quads of two predicates in both layers, some of them twice.
+    fn quads(snapshot: &mut Snapshot) -> Vec<IdQuad> {
+        let mut number = 7_u64;
+        let mut below = |limit: u64| {
+            number = number.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            (number >> 33) % limit
+        };
+        let mut vertex = |text: &str, number| {
+            let iri = format!("http://e/{text}{number}");
+            snapshot.intern_node(iri.as_bytes()).unwrap()
+        };
+        let places: Vec<[u64; 4]> = (0..6 * SHARED_FROM)
+            .map(|_| [below(900), below(2), below(900), below(3)])
+            .collect();
+        let ends: Vec<[TermId; 3]> = places
+            .iter()
+            .map(|[s, _, o, g]| [vertex("v", *s), vertex("v", *o), vertex("g", *g)])
+            .collect();
+        let mut predicate = |number| {
+            let iri = format!("http://e/p{number}");
+            snapshot.intern_predicate(&iri).unwrap()
+        };
+        let quad = |([_, p, _, graph], [subject, object, name]): (&[u64; 4], [TermId; 3])| IdQuad {
+            subject,
+            predicate: predicate(*p),
+            object,
+            graph: if *graph == 0 { TermId::NONE } else { name },
+        };
+        places.iter().zip(ends).map(quad).collect()
+    }
+
+    /// Everything that can be read, from both ends.
+    fn content(snapshot: &Snapshot) -> BTreeSet<[u64; 4]> {
+        let mut content = BTreeSet::new();
+        let all = Pattern {
+            subject: None,
+            predicate: None,
+            object: None,
+        };
+        let mut note = |s: TermId, p: PredicateId, o: TermId, g: TermId| {
+            content.insert([s.raw(), p.0.into(), o.raw(), g.raw()]);
+            ControlFlow::Continue(())
+        };
+        let flow = snapshot.for_each_match(&all, GraphRef::Default, &mut note);
+        assert!(flow.is_continue());
+        let flow = snapshot.for_each_quad(&all, &mut note);
+        assert!(flow.is_continue());
+        for [s, p, o, g] in &content {
+            let incoming = Pattern {
+                subject: None,
+                predicate: Some(PredicateId(*p as u32)),
+                object: Some(TermId::from_raw(*o)),
+            };
+            let graph = match TermId::from_raw(*g) {
+                TermId::NONE => GraphRef::Default,
+                name => GraphRef::One(name),
+            };
+            let flow = snapshot.for_each_match(&incoming, graph, &mut |found, _, _, _| match found
+                .raw()
+                == *s
+            {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            });
+            assert!(flow.is_break(), "{s} {p} {o} is not found from its object");
+        }
+        content
+    }
+
+    #[test]
+    fn many_changes_at_once_are_those_of_many_small_ones() {
+        let base = build(vec![BulkSink::new()], 1).unwrap();
+        let mut whole = Snapshot::of_base(base, 1, SnapshotNumber(1));
+        let quads = quads(&mut whole);
+        let mut pieces = whole.clone();
+        let gone: Vec<IdQuad> = quads.iter().step_by(2).copied().collect();
+        let (add, remove) = (Vec::new(), Vec::new());
+        let none = Changes { remove, add };
+        for (is_added, some) in [(true, &quads), (false, &gone)] {
+            let changes = |some: &[IdQuad]| match is_added {
+                true => Changes {
+                    add: some.to_vec(),
+                    ..none.clone()
+                },
+                false => Changes {
+                    remove: some.to_vec(),
+                    ..none.clone()
+                },
+            };
+            let effect = whole.apply(&changes(some));
+            let (mut added, mut removed) = (0, 0);
+            for piece in some.chunks(SHARED_FROM / 8) {
+                let effect = pieces.apply(&changes(piece));
+                added += effect.added;
+                removed += effect.removed;
+            }
+            assert_eq!((effect.added, effect.removed), (added, removed));
+            assert_eq!(content(&whole), content(&pieces));
+        }
+    }
+}
