@@ -14,8 +14,8 @@ use jindou_model::TermId;
 use crate::column::Column;
 use crate::domain::{WORD_IDS, rank_in, strides_to};
 
-/// Appends bytes of a region, at these places from its start, to a buffer.
-pub type ReadBytes<'a, E> = dyn FnMut(Range<u64>, &mut Vec<u8>) -> Result<(), E> + 'a;
+/// Fills a buffer with bytes of a region, from this place after its start on.
+pub type ReadBytes<'a, E> = dyn FnMut(u64, &mut [u8]) -> Result<(), E> + 'a;
 
 /// An array of little-endian numbers in a region.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,11 +122,11 @@ impl SegmentLayout {
         let Some(part) = part.filter(|part| raw <= part.last) else {
             return Ok(None);
         };
-        let mut bytes = Vec::new();
         let mut number = |array: &ArrayLayout, index: u64| {
-            bytes.clear();
-            read(array.bytes_of(index..index + 1), &mut bytes)?;
-            Ok(array.numbers(&bytes).next().unwrap_or(0))
+            let mut word = [0; 8];
+            let bytes = &mut word[..usize::from(array.width)];
+            read(array.bytes_of(index..index + 1).start, bytes)?;
+            Ok(array.numbers(bytes).next().unwrap_or(0))
         };
         let strides = strides_to(part.first, part.stride_bits, raw);
         let span = strides_to(part.first, part.stride_bits, part.last);

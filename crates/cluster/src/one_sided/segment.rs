@@ -16,11 +16,32 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// Bytes that one read fetches of a domain.
 const DOMAIN_PIECE_BYTES: u64 = 1 << 20;
 
-/// Reads that fly together, and are counted.
+/// Reads that are done together, and counted: those that this thread can do by itself at once, the others
+/// in one batch.
 pub(super) struct Reads<'a> {
     fabric: &'a dyn Fabric,
     counts: &'a ReadCounts,
-    batch: Batch,
+    /// What was read at once.
+    bytes: Vec<u8>,
+    batch: Option<Batch>,
+    places: Vec<ReadPlace>,
+}
+
+/// Names a read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReadId(usize);
+
+/// Where the bytes of a read are.
+enum ReadPlace {
+    Here(Range<usize>),
+    InBatch(OperationId),
+}
+
+/// Reads that are done.
+pub(super) struct Done {
+    bytes: Vec<u8>,
+    completed: Option<Completed>,
+    places: Vec<ReadPlace>,
 }
 
 impl<'a> Reads<'a> {
@@ -28,7 +49,9 @@ impl<'a> Reads<'a> {
         Self {
             fabric,
             counts,
-            batch: Batch::new(),
+            bytes: Vec::new(),
+            batch: None,
+            places: Vec::new(),
         }
     }
 
@@ -36,19 +59,49 @@ impl<'a> Reads<'a> {
         &mut self,
         memory: &RemoteMemory,
         bytes: Range<u64>,
-    ) -> Result<OperationId, FabricError> {
+    ) -> Result<ReadId, FabricError> {
         let length = (bytes.end - bytes.start) as usize;
         self.counts.count_read(length);
-        self.batch.read(memory, bytes.start, length)
+        let here = self.bytes.len();
+        self.bytes.resize(here + length, 0);
+        let into = &mut self.bytes[here..];
+        let place = match self.fabric.try_read(memory, bytes.start, into)? {
+            true => ReadPlace::Here(here..here + length),
+            false => {
+                self.bytes.truncate(here);
+                let batch = self.batch.get_or_insert_default();
+                ReadPlace::InBatch(batch.read(memory, bytes.start, length)?)
+            }
+        };
+        self.places.push(place);
+        Ok(ReadId(self.places.len() - 1))
     }
 
     /// Waits for all of them.
-    pub(super) fn complete(self) -> Result<Completed, FabricError> {
-        if !self.batch.is_empty() {
+    pub(super) fn complete(self) -> Result<Done, FabricError> {
+        if !self.places.is_empty() {
             self.counts.count_batch();
         }
-        let until = self.fabric.now() + PATIENCE;
-        self.fabric.complete(self.batch, &Interrupt::at(until))
+        let fly = |batch| {
+            let until = self.fabric.now() + PATIENCE;
+            self.fabric.complete(batch, &Interrupt::at(until))
+        };
+        Ok(Done {
+            bytes: self.bytes,
+            completed: self.batch.map(fly).transpose()?,
+            places: self.places,
+        })
+    }
+}
+
+impl Done {
+    /// What a read found.
+    pub(super) fn bytes(&self, read: ReadId) -> &[u8] {
+        match (&self.places[read.0], &self.completed) {
+            (ReadPlace::Here(range), _) => &self.bytes[range.clone()],
+            (ReadPlace::InBatch(operation), Some(completed)) => completed.bytes(*operation),
+            (ReadPlace::InBatch(_), None) => panic!("a batch was flown for it"),
+        }
     }
 }
 
@@ -87,7 +140,7 @@ impl RemoteSegment {
     ) -> Result<Option<u64>, FabricError> {
         let domain = self.domain(fabric, counts)?;
         self.layout
-            .row(key, &mut |bytes, out| copied(domain, bytes, out))
+            .row(key, &mut |from, into| copied(domain, from, into))
     }
 
     /// Adds the read of the bounds of a row's list to others; none where each row has one neighbour.
@@ -95,7 +148,7 @@ impl RemoteSegment {
         &self,
         row: u64,
         reads: &mut Reads<'_>,
-    ) -> Result<Option<OperationId>, FabricError> {
+    ) -> Result<Option<ReadId>, FabricError> {
         let bytes = self.layout.bounds_bytes(row);
         bytes
             .map(|bytes| reads.add(&self.memory, bytes))
@@ -117,7 +170,7 @@ impl RemoteSegment {
         &self,
         neighbours: Range<u64>,
         reads: &mut Reads<'_>,
-    ) -> Result<OperationId, FabricError> {
+    ) -> Result<ReadId, FabricError> {
         reads.add(&self.memory, self.layout.list_bytes(neighbours))
     }
 
@@ -156,13 +209,14 @@ impl RemoteSegment {
     }
 }
 
-/// Appends bytes of the arrays that were copied.
-fn copied(arrays: &[CopiedArray], bytes: Range<u64>, out: &mut Vec<u8>) -> Result<(), FabricError> {
+/// Fills a buffer with bytes of the arrays that were copied.
+fn copied(arrays: &[CopiedArray], from: u64, into: &mut [u8]) -> Result<(), FabricError> {
     for (start, array) in arrays {
-        if let Some(from) = bytes.start.checked_sub(*start)
-            && let Some(found) = array.get(from as usize..(bytes.end - start) as usize)
+        if let Some(skipped) = from.checked_sub(*start)
+            && let Some(rest) = array.get(skipped as usize..)
+            && let Some(found) = rest.get(..into.len())
         {
-            out.extend_from_slice(found);
+            into.copy_from_slice(found);
             return Ok(());
         }
     }

@@ -36,8 +36,8 @@ impl<'a> RemoteReader<'a> {
     }
 
     pub(crate) fn row(&self, key: TermId) -> Option<u64> {
-        let mut read = |range: Range<u64>, out: &mut Vec<u8>| {
-            out.extend_from_slice(&self.region[range.start as usize..range.end as usize]);
+        let mut read = |from: u64, into: &mut [u8]| {
+            into.copy_from_slice(&self.region[from as usize..][..into.len()]);
             Ok::<(), Infallible>(())
         };
         let Ok(row) = self.layout.row(key, &mut read);
