@@ -58,10 +58,11 @@ impl Sharded {
         keys: &[TermId],
         mut ask: impl FnMut(Holder<'_>, &Part) -> Result<(), Unavailable>,
     ) -> Result<(), Unavailable> {
-        let mut split = Split::default();
-        self.split(graph, predicate, keys.iter().copied(), &mut split);
-        ask_all(&split, |number, part| {
-            ask(self.holder_of_part(graph, predicate, number)?, part)
+        Split::lend(|split| {
+            self.split(graph, predicate, keys.iter().copied(), split);
+            ask_all(split, |number, part| {
+                ask(self.holder_of_part(graph, predicate, number)?, part)
+            })
         })
     }
 
@@ -71,10 +72,11 @@ impl Sharded {
         keys: impl IntoIterator<Item = TermId>,
         mut ask: impl FnMut(&dyn GraphSource, &Part) -> Result<(), Unavailable>,
     ) -> Result<(), Unavailable> {
-        let mut split = Split::default();
-        split.fill(keys, |key| self.shards.owner(key).0);
-        ask_all(&split, |shard, part| {
-            ask(self.of_shard(ShardId(shard))?, part)
+        Split::lend(|split| {
+            split.fill(keys, |key| self.shards.owner(key).0);
+            ask_all(split, |shard, part| {
+                ask(self.of_shard(ShardId(shard))?, part)
+            })
         })
     }
 

@@ -39,16 +39,26 @@ struct Window {
     reason: Option<Unavailable>,
 }
 
-/// What a shard answered for its rows of a window.
-struct Piece {
-    /// The rows, which rise.
+/// What all holders answered for the rows of a window.
+#[derive(Default)]
+struct Found {
+    pieces: Vec<Piece>,
+    /// Rows of the window, piece by piece.
     places: Vec<u32>,
-    /// As the shard gave them, by place among these.
+    /// As the holders gave them, piece by piece: rows by their place among those of the piece.
     rows: Vec<u32>,
     ids: Vec<TermId>,
+    /// Why one of them did not answer.
+    reason: Option<Unavailable>,
+}
+
+/// What one holder answered for its rows.
+struct Piece {
+    /// Which of the places are its own; the rows rise.
+    places: Range<usize>,
     cursor: Cursor,
-    /// How many of `ids` were taken.
-    taken: usize,
+    /// Which of the ids are its own, and were not taken.
+    ids: Range<usize>,
 }
 
 impl Sharded {
@@ -153,42 +163,42 @@ impl Sharded {
 
     /// What the walked lists of a window hold.
     fn found(&self, asked: &Asked<'_>, from: Cursor, walked: &[usize], room: usize) -> Window {
-        let mut reason = None;
-        let mut pieces: Vec<Piece> = Vec::new();
-        let mut split = Split::default();
-        let mut of_list: Vec<u32> = Vec::new();
+        let mut found = Found::default();
+        let mut of_list: Vec<u32> = Vec::with_capacity(walked.len());
         for (number, list) in asked.lists.iter().enumerate() {
             of_list.clear();
             let rows = (0..walked.len() as u32).filter(|row| walked[*row as usize] == number);
             of_list.extend(rows);
-            let key = |row: &u32| list.keys[from.key + *row as usize];
+            let keys = of_list
+                .iter()
+                .map(|row| list.keys[from.key + *row as usize]);
             let (graph, _) = self.read_in(asked.graph, list.predicate, list.direction);
-            let mut ask = |holder: Result<Holder<'_>, Unavailable>, keys: &[TermId], rows| {
+            let mut ask = |holder: Result<Holder<'_>, Unavailable>,
+                           keys: &[TermId],
+                           rows: &mut dyn Iterator<Item = u32>| {
                 let share = (room * keys.len() / walked.len()).max(1);
                 let list = (graph, Lists { keys, ..*list });
-                let (piece, why) = piece(list, asked.allowed, holder, rows, from, share);
-                pieces.push(piece);
-                if let Some(why) = why {
-                    reason = Some(worse(reason, why));
-                }
+                found.ask(list, asked.allowed, holder, rows, from, share);
             };
             if of_list.is_empty() {
                 continue;
             }
             if list.predicate == PredicateId::TYPE {
-                let keys: Vec<TermId> = of_list.iter().map(key).collect();
-                ask(Ok(Holder::Graph(&*self.shared)), &keys, of_list.clone());
+                let keys: Vec<TermId> = keys.collect();
+                let shared = Ok(Holder::Graph(&*self.shared));
+                ask(shared, &keys, &mut of_list.iter().copied());
                 continue;
             }
-            let keys = of_list.iter().map(key);
-            self.split(graph, list.predicate, keys, &mut split);
-            for (number, part) in split.parts() {
-                let rows = part.places.iter().map(|place| of_list[*place as usize]);
-                let holder = self.holder_of_part(graph, list.predicate, number);
-                ask(holder, &part.keys, rows.collect());
-            }
+            Split::lend(|split| {
+                self.split(graph, list.predicate, keys, split);
+                for (number, part) in split.parts() {
+                    let mut rows = part.places.iter().map(|place| of_list[*place as usize]);
+                    let holder = self.holder_of_part(graph, list.predicate, number);
+                    ask(holder, &part.keys, &mut rows);
+                }
+            });
         }
-        joined(from, walked.len(), pieces, reason)
+        found.joined(from, walked.len())
     }
 
     /// Keeps what the other lists hold, too, and what is in the graph where that is to be asked.
@@ -234,78 +244,80 @@ impl Sharded {
     }
 }
 
-/// What one holder answers for some rows of a window.
-fn piece(
-    (graph, list): (GraphRef<'_>, Lists<'_>),
-    allowed: Option<&IdRanges>,
-    holder: Result<Holder<'_>, Unavailable>,
-    places: Vec<u32>,
-    from: Cursor,
-    budget: usize,
-) -> (Piece, Option<Unavailable>) {
-    let mut graphs = Vec::new();
-    let rows = places.iter().map(|place| from.key + *place as usize);
-    let graph = of_rows(graph, rows, &mut graphs);
-    let mut piece = Piece {
-        places,
-        rows: Vec::new(),
-        ids: Vec::new(),
-        cursor: Cursor {
+impl Found {
+    /// Asks one holder for some rows of a window.
+    fn ask(
+        &mut self,
+        (graph, list): (GraphRef<'_>, Lists<'_>),
+        allowed: Option<&IdRanges>,
+        holder: Result<Holder<'_>, Unavailable>,
+        places: &mut dyn Iterator<Item = u32>,
+        from: Cursor,
+        budget: usize,
+    ) {
+        let (first, begin) = (self.places.len(), self.ids.len());
+        self.places.extend(places);
+        let rows = self.places[first..].iter();
+        let rows = rows.map(|place| from.key + *place as usize);
+        let mut graphs = Vec::new();
+        let graph = of_rows(graph, rows, &mut graphs);
+        let mut cursor = Cursor {
             key: 0,
             offset: from.offset,
-        },
-        taken: 0,
-    };
-    let answer = holder.and_then(|holder| {
-        let found = (&mut piece.rows, &mut piece.ids);
-        holder.expand(graph, &list, &mut piece.cursor, allowed, budget, found)
-    });
-    (piece, answer.err())
-}
-
-/// The first rows of a window that all pieces have, in order.
-fn joined(
-    from: Cursor,
-    count: usize,
-    mut pieces: Vec<Piece>,
-    reason: Option<Unavailable>,
-) -> Window {
-    // The piece of each row, and its place there.
-    let mut place_of = vec![(0, 0); count];
-    for (number, piece) in pieces.iter().enumerate() {
-        for (place, row) in piece.places.iter().enumerate() {
-            place_of[*row as usize] = (number, place);
-        }
-    }
-    let mut window = Window {
-        rows: Vec::new(),
-        ids: Vec::new(),
-        to: from,
-        reason,
-    };
-    for (number, place) in place_of {
-        let piece = &mut pieces[number];
-        let is_done = place < piece.cursor.key;
-        // Of a row that was asked for alone, a part counts.
-        if !is_done && count > 1 {
-            break;
-        }
-        let begin = piece.taken;
-        let of_row = piece.rows[begin..].iter();
-        let len = of_row.take_while(|row| **row as usize == place).count();
-        piece.taken += len;
-        window.ids.extend_from_slice(&piece.ids[begin..begin + len]);
-        window.rows.resize(window.ids.len(), window.to.key as u32);
-        window.to = match is_done {
-            true => Cursor {
-                key: window.to.key + 1,
-                offset: 0,
-            },
-            false => Cursor {
-                key: window.to.key,
-                offset: piece.cursor.offset,
-            },
         };
+        let answer = holder.and_then(|holder| {
+            let found = (&mut self.rows, &mut self.ids);
+            holder.expand(graph, &list, &mut cursor, allowed, begin + budget, found)
+        });
+        if let Err(why) = answer {
+            self.reason = Some(worse(self.reason, why));
+        }
+        self.pieces.push(Piece {
+            places: first..self.places.len(),
+            cursor,
+            ids: begin..self.ids.len(),
+        });
     }
-    window
+
+    /// The first of `count` rows that all pieces have, in order.
+    fn joined(mut self, from: Cursor, count: usize) -> Window {
+        // The piece of each row, and its place there.
+        let mut place_of = vec![(0, 0); count];
+        for (number, piece) in self.pieces.iter().enumerate() {
+            for (place, row) in self.places[piece.places.clone()].iter().enumerate() {
+                place_of[*row as usize] = (number, place);
+            }
+        }
+        let mut window = Window {
+            rows: Vec::with_capacity(self.ids.len()),
+            ids: Vec::with_capacity(self.ids.len()),
+            to: from,
+            reason: self.reason,
+        };
+        for (number, place) in place_of {
+            let piece = &mut self.pieces[number];
+            let is_done = place < piece.cursor.key;
+            // Of a row that was asked for alone, a part counts.
+            if !is_done && count > 1 {
+                break;
+            }
+            let begin = piece.ids.start;
+            let of_row = self.rows[piece.ids.clone()].iter();
+            let len = of_row.take_while(|row| **row as usize == place).count();
+            piece.ids.start += len;
+            window.ids.extend_from_slice(&self.ids[begin..begin + len]);
+            window.rows.resize(window.ids.len(), window.to.key as u32);
+            window.to = match is_done {
+                true => Cursor {
+                    key: window.to.key + 1,
+                    offset: 0,
+                },
+                false => Cursor {
+                    key: window.to.key,
+                    offset: piece.cursor.offset,
+                },
+            };
+        }
+        window
+    }
 }

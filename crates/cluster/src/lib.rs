@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod advert;
 mod ask;
 mod calls;
 mod expand;
@@ -17,6 +18,7 @@ mod one_sided;
 mod rows;
 mod sharded;
 
+pub use advert::{Advert, AdvertError};
 pub use calls::{
     AskedShard, Connection, Link, LinkEnd, LinkError, LinkOptions, Listening, OpenEnd, ServedId,
     ServedShards, ShardServer,

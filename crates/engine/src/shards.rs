@@ -173,7 +173,8 @@ fn cut(
             Ok(vec![Arc::new(sharded(rows.collect()))])
         }
         Some(nodes) => {
-            let seen = nodes.seen(&parts, graph)?.into_iter();
+            let snapshot = (graph.snapshot.number(), graph);
+            let seen = nodes.seen(&parts, snapshot)?.into_iter();
             let seen = seen.map(|seen| sharded(seen.rows).with_reader(seen.reader));
             Ok(seen.map(|seen| Arc::new(seen) as _).collect())
         }

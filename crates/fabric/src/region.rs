@@ -84,7 +84,9 @@ impl Backing {
 /// Names one allocation or mapping: no other one of this process has, had or will have the name,
 /// whatever its address. Whoever registers memory with a network card or a device keeps by it what
 /// is registered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 pub struct RegionId(pub u64);
 
 impl RegionId {

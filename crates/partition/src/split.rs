@@ -1,5 +1,7 @@
 //! A batch of keys, by who has their edges.
 
+use std::cell::Cell;
+
 use jindou_model::TermId;
 
 /// The keys of a batch that belong together, in the order in which they came.
@@ -21,7 +23,25 @@ pub struct Split {
     used: Vec<u32>,
 }
 
+/// Keys of a batch up to which its buffers are kept for another one.
+const KEPT_KEYS: usize = 8192;
+
+thread_local! {
+    static SPARE: Cell<Option<Box<Split>>> = const { Cell::new(None) };
+}
+
 impl Split {
+    /// Lends one with buffers of a batch that this thread split before.
+    pub fn lend<T>(f: impl FnOnce(&mut Self) -> T) -> T {
+        let mut split = SPARE.take().unwrap_or_default();
+        let outcome = f(&mut split);
+        let keys: usize = split.parts().map(|(_, part)| part.keys.len()).sum();
+        if keys <= KEPT_KEYS {
+            SPARE.set(Some(split));
+        }
+        outcome
+    }
+
     /// Splits a batch, in one pass. Costs the keys of this batch and of the one before, and the largest
     /// number of a group once.
     ///

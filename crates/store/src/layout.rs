@@ -10,6 +10,7 @@ use std::ops::Range;
 
 use jindou_fabric::{Region, RegionId};
 use jindou_model::TermId;
+use serde::{Deserialize, Serialize};
 
 use crate::column::Column;
 use crate::domain::{WORD_IDS, rank_in, strides_to};
@@ -18,7 +19,7 @@ use crate::domain::{WORD_IDS, rank_in, strides_to};
 pub type ReadBytes<'a, E> = dyn FnMut(u64, &mut [u8]) -> Result<(), E> + 'a;
 
 /// An array of little-endian numbers in a region.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArrayLayout {
     /// Bytes from the start of the region to the first number.
     pub offset: u64,
@@ -59,7 +60,7 @@ impl ArrayLayout {
 }
 
 /// Which ids of a part of a domain are keys.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum KeysLayout {
     /// Every id from the first to the last, a stride apart.
     Dense,
@@ -71,7 +72,7 @@ pub enum KeysLayout {
 }
 
 /// Keys of a segment whose rows follow each other.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartLayout {
     /// First and last key, as raw ids.
     pub first: u64,
@@ -88,11 +89,13 @@ pub struct PartLayout {
 }
 
 /// Where the arrays of a segment lie. All numbers are little-endian, and all arrays in one region.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SegmentLayout {
     /// The region: what is to be registered, whole.
     pub region: RegionId,
-    /// Where the region begins in the memory of the process that has it.
+    /// Where the region begins in the memory of the process that has it; 0 of a layout that came from
+    /// another one.
+    #[serde(skip)]
     pub address: u64,
     /// Bytes of the region.
     pub region_bytes: u64,
@@ -107,7 +110,58 @@ pub struct SegmentLayout {
     pub hole: Option<u64>,
 }
 
+impl ArrayLayout {
+    /// True if numbers can lie so in a region of so many bytes.
+    fn lies_in(&self, region_bytes: u64) -> bool {
+        let bytes = self.len.checked_mul(self.width.into());
+        let end = bytes.and_then(|bytes| self.offset.checked_add(bytes));
+        matches!(self.width, 1 | 2 | 4 | 8) && end.is_some_and(|end| end <= region_bytes)
+    }
+}
+
+impl PartLayout {
+    fn is_sound(&self, region_bytes: u64) -> bool {
+        if self.first > self.last || self.stride_bits >= u64::BITS {
+            return false;
+        }
+        let span = (self.last - self.first) >> self.stride_bits;
+        match &self.keys {
+            KeysLayout::Dense => span.checked_add(1) == Some(self.len),
+            KeysLayout::Bitmap(words) => {
+                let is_whole = words.len > span / WORD_IDS && words.width == 8;
+                is_whole && words.lies_in(region_bytes)
+            }
+            KeysLayout::Sorted(keys) => keys.len == self.len && keys.lies_in(region_bytes),
+        }
+    }
+}
+
 impl SegmentLayout {
+    /// Rows, each of one key.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        match &self.offsets {
+            Some(offsets) => offsets.len.saturating_sub(1),
+            None => self.neighbours.len,
+        }
+    }
+
+    /// True if its arrays lie in the region and agree with each other, as is to be asked of a layout that
+    /// came from another process: of others calls may panic. What the arrays hold may be anything.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        let bytes = self.region_bytes;
+        let mut arrays = self.offsets.iter().chain([&self.neighbours]);
+        let mut parts = self.domain.iter();
+        let is_within = |part: &PartLayout| {
+            let end = part.row.checked_add(part.len);
+            end.is_some_and(|end| end <= self.rows()) && part.is_sound(bytes)
+        };
+        arrays.all(|array| array.lies_in(bytes))
+            && parts.all(is_within)
+            && self.domain.is_sorted_by(|a, b| a.last < b.first)
+    }
+
     /// The row of a key; `read` reads the region.
     ///
     /// Reads nothing in a dense part of the domain, one word in a bitmap, and as many numbers as a

@@ -20,9 +20,11 @@ use super::wire::{number_of_answer, set_number};
 use super::words::RequestNumber;
 use crate::one_sided::ReadCounts;
 
-/// Requests that nobody waits for any more and that are remembered; the late answers of others are
-/// dropped.
-const MOST_LEFT: usize = 16;
+/// Requests that nobody waits for any more and that are remembered: more than there are threads that ask.
+/// The late answers of others are dropped.
+pub(super) const MOST_LEFT: usize = 1024;
+/// Bytes of these together, at most.
+const MOST_BYTES_LEFT: usize = 16 << 20;
 /// Bytes of such a request, at most.
 const MOST_LEFT_BYTES: usize = 1 << 20;
 /// Where the part of a request begins that is the same whenever it is made.
@@ -57,6 +59,7 @@ struct Requests {
     answers: FxHashMap<RequestNumber, Option<Vec<u8>>>,
     /// What nobody waits for, oldest first.
     left: VecDeque<(RequestNumber, Box<[u8]>)>,
+    left_bytes: usize,
     is_lost: bool,
 }
 
@@ -215,7 +218,8 @@ impl Requests {
     fn begin(&mut self, request: &[u8]) -> Result<(RequestNumber, bool), NoAnswer> {
         let same = |left: &(RequestNumber, Box<[u8]>)| *left.1 == request[AFTER_NUMBER..];
         if let Some(place) = self.left.iter().position(same) {
-            let (number, _) = self.left.remove(place).expect("it is there");
+            let (number, request) = self.left.remove(place).expect("it is there");
+            self.left_bytes -= request.len();
             return Ok((number, false));
         }
         if self.is_lost {
@@ -259,12 +263,14 @@ impl Requests {
             self.answers.remove(&number);
             return;
         }
-        if self.left.len() == MOST_LEFT
-            && let Some((oldest, _)) = self.left.pop_front()
+        let request: Box<[u8]> = request[AFTER_NUMBER..].into();
+        self.left_bytes += request.len();
+        self.left.push_back((number, request));
+        while (self.left.len() > MOST_LEFT || self.left_bytes > MOST_BYTES_LEFT)
+            && let Some((oldest, request)) = self.left.pop_front()
         {
+            self.left_bytes -= request.len();
             self.answers.remove(&oldest);
         }
-        self.left
-            .push_back((number, request[AFTER_NUMBER..].into()));
     }
 }

@@ -4,6 +4,7 @@
 //! of an end rings when a message came, and when there is room again for one that waits. Nodes of one
 //! process have both ends of their links ([`Link`]).
 
+use std::any::Any;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +18,9 @@ use jindou_model::ShardId;
 use super::asked::AskedShard;
 use super::connection::Connection;
 use super::listening::Listening;
-use super::server::{ServedShards, ShardServer};
+use super::server::ShardServer;
+use super::words::ServedId;
+use crate::advert::AdvertError;
 use crate::one_sided::ReadCounts;
 
 /// Why are two nodes not joined?
@@ -27,6 +30,9 @@ pub enum LinkError {
     /// Their rings cannot be made.
     #[error("nodes cannot send each other messages: {0}")]
     Ring(#[from] RingError),
+    /// What the other one tells of its shards is nothing that can be read.
+    #[error(transparent)]
+    Advert(#[from] AdvertError),
     /// There is no thread that would listen.
     #[error("no thread answers the calls of node {node}: {source}")]
     Thread {
@@ -177,17 +183,17 @@ impl Link {
         })
     }
 
-    /// A shard of those that the node at the other end serves, which it serves, and over this link, for
-    /// as long as somebody has it.
+    /// A shard of those that the node at the other end serves by a name, over this link for as long as
+    /// somebody has it; `kept` is what keeps it there.
     #[must_use]
     pub fn shard(
         self: &Arc<Self>,
-        shard: ShardId,
-        served: &Arc<ServedShards>,
+        served: (ShardId, ServedId),
         catalogue: Arc<dyn Catalogue>,
+        kept: Arc<dyn Any + Send + Sync>,
     ) -> AskedShard {
-        let kept = Arc::new((Arc::clone(self), Arc::clone(served)));
-        AskedShard::new((shard, served.id()), &self.connection, catalogue, kept)
+        let kept = Arc::new((Arc::clone(self), kept));
+        AskedShard::new(served, &self.connection, catalogue, kept)
     }
 }
 

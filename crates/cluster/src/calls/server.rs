@@ -1,6 +1,7 @@
 //! How does a node answer calls of the shards that it holds?
 
-use std::collections::hash_map::Entry;
+use std::collections::hash_map::{Entry, RandomState};
+use std::hash::{BuildHasher as _, Hasher as _};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -65,7 +66,7 @@ impl ShardServer {
         Arc::new(Self {
             shards,
             served: RwLock::default(),
-            next: AtomicU64::new(1),
+            next: AtomicU64::new(incarnation()),
         })
     }
 
@@ -129,6 +130,11 @@ impl ShardServer {
             Err(_) => Answer::Refused(Refusal::Broken),
         }
     }
+}
+
+/// Where a server begins to count: names that another one gave before a restart name nothing.
+fn incarnation() -> u64 {
+    RandomState::new().build_hasher().finish() >> 1
 }
 
 /// The shard that is asked.

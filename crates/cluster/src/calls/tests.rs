@@ -20,6 +20,7 @@ use jindou_model::{
 use jindou_partition::Shards;
 
 use self::naive::{Gate, Naive, Quads};
+use super::connection::MOST_LEFT;
 use super::words::{
     Answer, AskedGraph, AskedList, Call, MOST_QUADS, MOST_ROWS, Quad, Refusal, Request,
     RequestNumber,
@@ -403,11 +404,31 @@ fn a_slow_answer_is_not_there_now_and_right_when_it_comes() {
 }
 
 #[test]
-fn late_answers_of_calls_that_nobody_repeats_are_dropped() {
+fn many_that_ask_again_wait_for_the_answers_of_their_first_requests() {
     let world = World::new(quads(20, 50), Duration::from_millis(1));
     let shard = world.shard(SHARD);
     let gate = Gate::closed(&world.direct);
-    for number in 0..50 {
+    let ask = |number| {
+        let keys = [TermId::vertex(number)];
+        shard.places(GraphRef::Default, &list(&keys))
+    };
+    for _ in 0..2 {
+        (0..40).for_each(|number| assert_eq!(ask(number), Err(Unavailable::NotNow)));
+        assert_eq!(world.counts.sum().messages, 40);
+    }
+    drop(gate);
+    for number in 0..40 {
+        until_answered(|| ask(number)).unwrap();
+    }
+    assert_eq!(world.counts.sum().messages, 80);
+}
+
+#[test]
+fn late_answers_of_calls_that_nobody_repeats_are_dropped() {
+    let world = World::new(quads(20, 50), Duration::ZERO);
+    let shard = world.shard(SHARD);
+    let gate = Gate::closed(&world.direct);
+    for number in 0..MOST_LEFT as u64 + 100 {
         let keys = [TermId::vertex(number)];
         let now = shard.places(GraphRef::Default, &list(&keys));
         assert_eq!(now, Err(Unavailable::NotNow));
@@ -416,7 +437,7 @@ fn late_answers_of_calls_that_nobody_repeats_are_dropped() {
     let keys = [TermId::vertex(2 * 13 + 1)];
     let answer = until_answered(|| shard.places(GraphRef::Default, &list(&keys)));
     let held = world.connection.remembered();
-    assert!(held <= 16, "{held} requests are remembered");
+    assert!(held <= MOST_LEFT, "{held} requests are remembered");
     assert_eq!(answer, world.direct.places(GraphRef::Default, &list(&keys)));
 }
 

@@ -31,6 +31,18 @@ pub(super) struct RequestNumber(pub(super) u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ServedId(pub(super) u64);
 
+impl ServedId {
+    /// The name of this number.
+    pub(crate) const fn of_number(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// Its number.
+    pub(crate) const fn number(self) -> u64 {
+        self.0
+    }
+}
+
 /// A call of one shard at one snapshot.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Request<'a> {

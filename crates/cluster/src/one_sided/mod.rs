@@ -24,6 +24,7 @@ use rustc_hash::FxHashMap;
 
 pub use counts::{ReadCounts, RemoteReads};
 use publication::SegmentName;
+pub(crate) use publication::segment_name;
 pub use publication::{Offered, Publication};
 use segment::{Reads, RemoteSegment};
 
@@ -110,7 +111,7 @@ impl OneSided {
 
     /// Lists of keys, all of which are of shards that are read here.
     pub(crate) fn lists<'a>(&'a self, kind: LayerKind, list: &Lists<'a>) -> ReadLists<'a> {
-        let name = publication::name(kind, list.predicate, list.direction);
+        let name = segment_name(kind, list.predicate, list.direction);
         ReadLists {
             segments: self.segments.get(&name),
             list: *list,

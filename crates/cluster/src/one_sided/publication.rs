@@ -11,15 +11,19 @@ use rustc_hash::FxHashMap;
 /// Names a segment of a shard.
 pub(super) type SegmentName = (u8, PredicateId, Direction);
 
-pub(super) fn name(kind: LayerKind, predicate: PredicateId, direction: Direction) -> SegmentName {
+pub(crate) fn segment_name(
+    kind: LayerKind,
+    predicate: PredicateId,
+    direction: Direction,
+) -> SegmentName {
     (kind as u8, predicate, direction)
 }
 
 /// Where the arrays of a shard's segments lie, in memory that peers may read.
 #[derive(Clone, Debug, Default)]
 pub struct Publication {
-    pub(super) segments: FxHashMap<SegmentName, SegmentLayout>,
-    pub(super) memories: BTreeMap<u64, MemoryKey>,
+    pub(crate) segments: FxHashMap<SegmentName, SegmentLayout>,
+    pub(crate) memories: BTreeMap<u64, MemoryKey>,
 }
 
 impl Publication {
@@ -59,7 +63,7 @@ impl Offered {
                         entry.insert(registration.key().clone());
                         registrations.push(registration);
                     }
-                    let name = name(kind, predicate, direction);
+                    let name = segment_name(kind, predicate, direction);
                     publication.segments.insert(name, layout);
                 }
             }

@@ -139,8 +139,12 @@ impl RemoteSegment {
         counts: &ReadCounts,
     ) -> Result<Option<u64>, FabricError> {
         let domain = self.domain(fabric, counts)?;
-        self.layout
-            .row(key, &mut |from, into| copied(domain, from, into))
+        let mut read = |from, into: &mut [u8]| copied(domain, from, into);
+        match self.layout.row(key, &mut read)? {
+            // What a peer says is not taken for granted.
+            Some(row) if row >= self.layout.rows() => Err(FabricError::Malformed("row of a key")),
+            row => Ok(row),
+        }
     }
 
     /// Adds the read of the bounds of a row's list to others; none where each row has one neighbour.

@@ -3,10 +3,11 @@
 //! Each offers the lists of its shards for one-sided reads, and answers by messages what these do not
 //! say: between each two nodes there is a link in either direction, which outlives snapshots.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use jindou_cluster::{
-    Link, LinkError, LinkOptions, LogicalNodes, OneSided, ReadCounts, RemoteReads, ServedShards,
+    Advert, Link, LinkError, LinkOptions, LogicalNodes, Offered, OneSided, ReadCounts, RemoteReads,
     ShardServer,
 };
 use jindou_exec::{Catalogue, GraphSource};
@@ -15,7 +16,7 @@ use jindou_fabric::local::LocalNetwork;
 #[cfg(target_os = "linux")]
 use jindou_fabric::process::ProcessFabric;
 use jindou_fabric::remote::Fabric;
-use jindou_model::{NodeId, ShardId};
+use jindou_model::{NodeId, ShardId, SnapshotNumber};
 use jindou_partition::{MapError, ShardMap};
 
 use super::Part;
@@ -31,6 +32,13 @@ pub(super) struct Seen {
     pub(super) rows: Rows,
     /// The lists of those of others.
     pub(super) reader: OneSided,
+}
+
+/// What a node tells the others of its shards at one snapshot.
+struct Told {
+    advert: Vec<u8>,
+    /// What keeps these there: between processes it would be a lease, which the others renew.
+    kept: Arc<dyn Any + Send + Sync>,
 }
 
 /// Logical nodes, and how each reads and asks the others.
@@ -110,16 +118,18 @@ impl Nodes {
         sums.fold(RemoteReads::default(), RemoteReads::and)
     }
 
-    /// The shards as each node sees them: its own, and those of others by reads and messages.
+    /// The shards of a snapshot as each node sees them: its own, and those of others by reads and messages.
     pub(super) fn seen<C: Catalogue + 'static>(
         &self,
         parts: &[Part],
-        graph: &Arc<C>,
+        (snapshot, graph): (SnapshotNumber, &Arc<C>),
     ) -> Result<Vec<Seen>, EngineError> {
-        let served: Vec<Arc<ServedShards>> =
-            self.numbers().map(|node| self.serve(node, parts)).collect();
+        let told: Vec<Told> = self
+            .numbers()
+            .map(|node| self.tell(node, parts, snapshot))
+            .collect();
         self.numbers()
-            .map(|here| self.seen_by(here, parts, &served, graph))
+            .map(|here| self.seen_by(here, parts, &told, graph))
             .collect()
     }
 
@@ -127,41 +137,58 @@ impl Nodes {
         (0..self.nodes.len() as u32).map(NodeId)
     }
 
-    /// Has a node answer for the shards that it holds.
-    fn serve(&self, node: NodeId, parts: &[Part]) -> Arc<ServedShards> {
+    /// Has a node answer for the shards that it holds, and says what it tells the others of these.
+    fn tell(&self, node: NodeId, parts: &[Part], snapshot: SnapshotNumber) -> Told {
         let map = self.logical.map();
+        let is_own = |shard| map.holder(shard) == node;
         let own = map.shards().all().zip(parts).map(|(shard, part)| {
             let rows = part.rows.as_ref();
-            rows.filter(|_| map.holder(shard) == node).cloned()
+            rows.filter(|_| is_own(shard)).cloned()
         });
-        self.nodes[node.0 as usize].server.serve(own.collect())
+        let served = self.nodes[node.0 as usize].server.serve(own.collect());
+        let offered = map.shards().all().zip(parts).filter_map(|(shard, part)| {
+            let offered = part.offered.as_ref();
+            let is_offered = is_own(shard) && part.rows.is_some();
+            Some((shard, Arc::clone(offered.filter(|_| is_offered)?)))
+        });
+        let offered: Vec<(ShardId, Arc<Offered>)> = offered.collect();
+        let shards = offered.iter();
+        let advert = Advert {
+            snapshot,
+            served: served.id(),
+            shards: shards
+                .map(|(shard, offered)| (*shard, offered.publication().clone()))
+                .collect(),
+        };
+        Told {
+            advert: advert.to_bytes(),
+            kept: Arc::new((served, offered)),
+        }
     }
 
     fn seen_by<C: Catalogue + 'static>(
         &self,
         here: NodeId,
         parts: &[Part],
-        served: &[Arc<ServedShards>],
+        told: &[Told],
         graph: &Arc<C>,
     ) -> Result<Seen, EngineError> {
         let (map, node) = (self.logical.map(), &self.nodes[here.0 as usize]);
         let mut reader = OneSided::new(map.shards(), &node.fabric, &node.counts);
-        let mut rows: Rows = Vec::with_capacity(parts.len());
-        for (shard, part) in map.shards().all().zip(parts) {
-            let holder = map.holder(shard);
-            let link = &node.links[holder.0 as usize];
-            let (Some(_), Some(link), Some(offered)) = (&part.rows, link, &part.offered) else {
-                rows.push(part.rows.clone());
+        let mut rows: Rows = parts.iter().map(|part| part.rows.clone()).collect();
+        for (holder, (link, told)) in self.numbers().zip(node.links.iter().zip(told)) {
+            let Some(link) = link else {
                 continue;
             };
-            let kept = Arc::clone(offered) as _;
-            reader.attach((shard, holder), offered.publication(), kept)?;
-            let served = &served[holder.0 as usize];
-            rows.push(Some(Arc::new(link.shard(
-                shard,
-                served,
-                Arc::clone(graph) as _,
-            ))));
+            let advert = Advert::from_bytes(&told.advert, holder, map.shards());
+            let advert = advert.map_err(LinkError::from)?;
+            for (shard, publication) in &advert.shards {
+                reader.attach((*shard, holder), publication, Arc::clone(&told.kept))?;
+                let served = (*shard, advert.served);
+                let kept = Arc::clone(&told.kept);
+                let asked = link.shard(served, Arc::clone(graph) as _, kept);
+                rows[shard.0 as usize] = Some(Arc::new(asked));
+            }
         }
         Ok(Seen { rows, reader })
     }

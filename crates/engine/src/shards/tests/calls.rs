@@ -34,7 +34,11 @@ fn beside(seed: u64) -> (Pair, Vec<Beside>) {
     let all = shards.all().zip(rows).map(|(shard, direct)| Beside {
         shard,
         shards,
-        asked: Arc::new(link.shard(shard, &served, Arc::clone(&pair.one) as _)),
+        asked: Arc::new(link.shard(
+            (shard, served.id()),
+            Arc::clone(&pair.one) as _,
+            Arc::clone(&served) as _,
+        )),
         direct,
     });
     let all = all.collect();
