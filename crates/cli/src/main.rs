@@ -25,6 +25,7 @@ mod log_args;
 mod notes;
 mod open;
 mod output;
+mod printable;
 mod progress;
 mod sources;
 mod spill;
