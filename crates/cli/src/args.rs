@@ -277,12 +277,21 @@ Examples:
   until jindou health --url http://db.example.org:7878; do sleep 1; done
 
 It fails with the reasons where the server takes no changes, or soon will not, and where it does not answer
-within 5 s. Without --url it asks the server of this machine that has the same environment: JINDOU_BIND,
+in time. Without --url it asks the server of this machine that has the same environment: JINDOU_BIND,
 JINDOU_PORT, JINDOU_TLS_CERTIFICATE and the file JINDOU_CONFIG say where that is, whose certificate may be for
 any name.")]
 pub(crate) struct HealthArguments {
     #[command(flatten)]
     pub(crate) server: ServerArguments,
+    /// How long it may take until the server has answered, as in 500ms
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "5s",
+        value_parser = parse_duration,
+        allow_negative_numbers = true
+    )]
+    pub(crate) timeout: Duration,
 }
 
 /// Print what a shell needs to complete this command
