@@ -271,7 +271,7 @@ impl Writer {
     }
 
     fn push(&mut self, line: &[u8]) {
-        debug_assert_eq!(line.last(), Some(&b'\n'));
+        debug_assert!(line.is_empty() || line.ends_with(b"\n"));
         self.lines.extend_from_slice(line);
     }
 
