@@ -310,14 +310,14 @@ fn a_large_document_is_counted_against_the_pool() {
 /// A little that becomes a transaction, as it is beside much.
 #[test]
 fn long_terms_of_a_large_document_are_counted_before_a_transaction_has_them() {
-    let pool = Arc::new(MemoryPool::new(20 << 20));
+    let pool = Arc::new(MemoryPool::new(16 << 20));
     let mut config = Config::default();
     config.memory_pool = Some(Arc::clone(&pool));
     let database = Database::with_config(config);
     let options = UpdateOptions::default();
     let much = database.add_to_graph(None, large_document(&statements(2000, 0)), &options);
     let number = much.expect("there is room").update.snapshot;
-    // Some 13 MiB in the account of the document, and three times the texts in that of the transaction.
+    // Twice or so in the account of the document, and three times in that of the transaction.
     let long = |bytes: usize| -> String {
         let text = "x".repeat(bytes);
         (0..100)
