@@ -309,7 +309,7 @@ fn a_large_document_is_counted_against_the_pool() {
 
 /// A little that becomes a transaction, as it is beside much.
 #[test]
-fn long_terms_of_a_large_document_are_counted_before_a_transaction_has_them() {
+fn long_terms_of_a_large_document_that_becomes_a_transaction_are_counted() {
     let pool = Arc::new(MemoryPool::new(16 << 20));
     let mut config = Config::default();
     config.memory_pool = Some(Arc::clone(&pool));
