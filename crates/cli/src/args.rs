@@ -23,7 +23,7 @@ use crate::bench_stream_args::{
     CitybenchArguments, IngestBenchArguments, LsbenchBenchArguments, parse_rate,
 };
 use crate::log_args::LogArguments;
-use crate::sources::{with_file, with_variables};
+use crate::sources::{naming_variable, with_file, with_variables, without_empty};
 use crate::spill::SpillArguments;
 use crate::stream_args::{ServerArguments, StreamCommand};
 use crate::values::{
@@ -85,6 +85,15 @@ pub(crate) enum Command {
 }
 
 impl Arguments {
+    /// Whether variables of the environment give options of the command.
+    pub(crate) fn takes_variables(&self) -> bool {
+        let command = &self.command;
+        matches!(
+            command,
+            Command::Serve(_) | Command::Health(_) | Command::Stream(_)
+        )
+    }
+
     /// The command line of this process, which ends where that is wrong, with what is.
     pub(crate) fn of_process() -> Self {
         Self::of_line(std::env::args_os().collect()).unwrap_or_else(|error| error.exit())
@@ -98,11 +107,14 @@ impl Arguments {
             Some(word) if word == "serve" => with_file(&command, line)?,
             _ => line,
         };
-        let parsed = command
-            .mut_subcommand("serve", |serve| with_variables(serve, &typed))
-            .try_get_matches_from(&line)
-            .and_then(|matches| Self::from_arg_matches(&matches));
-        parsed.map_err(|error| with_advice(error, &line))
+        let command =
+            without_empty(command).mut_subcommand("serve", |serve| with_variables(serve, &typed));
+        let matches = command.clone().try_get_matches_from(&line);
+        let parsed = matches.and_then(|matches| Self::from_arg_matches(&matches));
+        parsed.map_err(|error| {
+            let error = naming_variable(error, &command, &line);
+            with_advice(error, &line)
+        })
     }
 }
 
@@ -265,12 +277,21 @@ Examples:
   until jindou health --url http://db.example.org:7878; do sleep 1; done
 
 It fails with the reasons where the server takes no changes, or soon will not, and where it does not answer
-within 5 s. Without --url it asks the server of this machine that has the same environment: JINDOU_BIND,
+in time. Without --url it asks the server of this machine that has the same environment: JINDOU_BIND,
 JINDOU_PORT, JINDOU_TLS_CERTIFICATE and the file JINDOU_CONFIG say where that is, whose certificate may be for
 any name.")]
 pub(crate) struct HealthArguments {
     #[command(flatten)]
     pub(crate) server: ServerArguments,
+    /// How long it may take until the server has answered, as in 500ms
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "5s",
+        value_parser = parse_duration,
+        allow_negative_numbers = true
+    )]
+    pub(crate) timeout: Duration,
 }
 
 /// Print what a shell needs to complete this command

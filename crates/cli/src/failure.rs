@@ -11,6 +11,7 @@ use jindou_engine::results::WriteError;
 use jindou_engine::{EngineError, StoreError};
 
 use crate::interrupt::Interrupted;
+use crate::printable::printable;
 
 /// The exit status of what Ctrl-C ended, as shells have it.
 pub(crate) const INTERRUPTED: u8 = 130;
@@ -99,7 +100,10 @@ fn one_line(error: &anyhow::Error) -> String {
         text.push_str("; ");
         text.push_str(advice);
     }
-    text.lines().map(str::trim).collect::<Vec<_>>().join(" ")
+    let words = text.split(['\n', '\r', '\t']).map(str::trim);
+    let lines: Vec<&str> = words.filter(|line| !line.is_empty()).collect();
+    // Some of it is of a server, or of a file.
+    printable(&lines.join(" ")).into_owned()
 }
 
 fn advice(cause: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
@@ -167,6 +171,8 @@ mod tests {
         assert_eq!(one_line(&error), "writing a: disk on fire");
         let error = Err::<(), _>(io::Error::other("full")).context("writing b");
         assert_eq!(one_line(&error.unwrap_err()), "writing b: full");
+        let sly = anyhow::anyhow!("a\r\n\tb \u{1b}[2Jc\u{9b}1m");
+        assert_eq!(one_line(&sly), "a b \\u{1b}[2Jc\\u{9b}1m");
     }
 
     #[test]

@@ -25,6 +25,7 @@ mod log_args;
 mod notes;
 mod open;
 mod output;
+mod printable;
 mod progress;
 mod sources;
 mod spill;
@@ -35,6 +36,7 @@ mod values;
 use std::process::ExitCode;
 
 use args::{Arguments, Command};
+use clap::CommandFactory as _;
 use log_args::LogFormatArgument;
 
 #[global_allocator]
@@ -47,6 +49,12 @@ fn main() -> ExitCode {
         _ => LogFormatArgument::Text,
     };
     notes::start(format);
+    if arguments.takes_variables() {
+        let command = Arguments::command();
+        for said in sources::unknown_variables(&command, std::env::vars_os()) {
+            note!("warning: {said}");
+        }
+    }
     let outcome = match arguments.command {
         Command::Serve(arguments) => commands::serve::run(*arguments),
         Command::Load(arguments) => commands::load::run(arguments),

@@ -2,14 +2,17 @@
 //!
 //! Earlier sources take precedence. What a file gives becomes part of the command line where neither of
 //! the others names the option, so that all that holds between options holds whichever source gives them.
+//! A variable that is empty is as one that is not set: who runs containers and services often cannot unset
+//! one.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, Command};
 use jindou_server::read_bounded;
 use toml::Spanned;
@@ -28,6 +31,38 @@ const WHOLE: &str = "bind";
 const CERTIFICATE: &str = "tls-certificate";
 /// How alike a name must be to one that is not there, to be suggested; from 0 to 1.
 const ALIKE: f64 = 0.7;
+/// How all variables begin.
+const BEGINNING: &str = "JINDOU_";
+/// The filter of the program's own lines.
+const LOG_FILTER: &str = "JINDOU_LOG";
+/// What tests and builds of this program are asked by, which run it with the same environment.
+const OF_TESTS: [&str; 23] = [
+    "BATCHES",
+    "BIN",
+    "CASES",
+    "COMMIT",
+    "CRASHES",
+    "CRASH_SEED",
+    "CRASH_STATES",
+    "ELSEWHERE",
+    "FABRIC_CHILD",
+    "FORKS",
+    "FUZZ_CASES",
+    "FUZZ_SEED",
+    "NODES",
+    "REWRITE_PLANS",
+    "SECONDS",
+    "SEED",
+    "SHARDS",
+    "SMALL_DEVICE",
+    "SYNTAX_TEXTS",
+    "WINDOW_SEED",
+    "WINDOW_SEEDS",
+    "WRITE_MESSAGES",
+    "KILLS",
+];
+/// How more of these begin, and those that Kubernetes sets for a service that is called so, too.
+const OF_OTHERS: [&str; 3] = ["KILL_", "SERVICE_", "PORT_"];
 
 /// Lets the environment give each option that the command line does not: `JINDOU_BIND` is `--bind`. The
 /// line is to be without what a file adds, which has less weight than the environment.
@@ -43,15 +78,133 @@ pub(crate) fn with_variables(command: Command, line: &[OsString]) -> Command {
             return argument;
         }
         let variable = variable(long);
+        if value_of(&variable).is_none() {
+            return argument;
+        }
         let repeats = matches!(argument.get_action(), ArgAction::Append);
         // A variable has one value only, so one of an option that may be repeated is a list.
-        let is_list = repeats && std::env::var_os(&variable).is_some() && !is_on(line, &argument);
+        let is_list = repeats && !is_on(line, &argument);
         let argument = argument.env(variable).hide_env(true);
         match is_list {
             true => argument.value_delimiter(','),
             false => argument,
         }
     })
+}
+
+/// The command and those below it without their variables that are empty.
+pub(crate) fn without_empty(command: Command) -> Command {
+    let is_empty = |argument: &Arg| {
+        let variable = argument.get_env();
+        variable.is_some_and(|name| std::env::var_os(name).is_some_and(|value| value.is_empty()))
+    };
+    let command = command.mut_args(|argument| match is_empty(&argument) {
+        true => argument.env(None::<&'static str>),
+        false => argument,
+    });
+    command.mut_subcommands(without_empty)
+}
+
+/// The error names the variable that a value comes from, if it is about one.
+pub(crate) fn naming_variable(
+    mut error: clap::Error,
+    command: &Command,
+    line: &[OsString],
+) -> clap::Error {
+    if !matches!(
+        error.kind(),
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation
+    ) {
+        return error;
+    }
+    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else {
+        return error;
+    };
+    let long = option.split_whitespace().next().unwrap_or_default();
+    let is_it = |argument: &&Arg| argument.get_long() == long.strip_prefix("--");
+    let mut arguments = asked(command, line).get_arguments().filter(is_it);
+    let argument = arguments.next().filter(|argument| !is_on(line, argument));
+    if let Some(variable) = argument.and_then(Arg::get_env) {
+        let named = format!("{} ({option})", variable.to_string_lossy());
+        error.insert(ContextKind::InvalidArg, ContextValue::String(named));
+    }
+    error
+}
+
+/// The command that a line is of.
+fn asked<'c>(mut command: &'c Command, line: &[OsString]) -> &'c Command {
+    for word in line.iter().skip(1) {
+        match word.to_str().and_then(|word| command.find_subcommand(word)) {
+            Some(below) => command = below,
+            None => break,
+        }
+    }
+    command
+}
+
+/// What is said of variables that look as if they were of an option, and are of none.
+pub(crate) fn unknown_variables(
+    command: &Command,
+    variables: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Vec<String> {
+    let mut known = BTreeSet::from([LOG_FILTER.to_owned()]);
+    add_variables(command, &mut known);
+    let is_others = |rest: &str| {
+        OF_TESTS.contains(&rest) || OF_OTHERS.iter().any(|begin| rest.starts_with(begin))
+    };
+    let mut said = Vec::new();
+    for (name, value) in variables {
+        let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(BEGINNING)) else {
+            continue;
+        };
+        let name = format!("{BEGINNING}{rest}");
+        if value.is_empty() || known.contains(&name) || is_others(rest) {
+            continue;
+        }
+        let names = known
+            .iter()
+            .filter_map(|known| known.strip_prefix(BEGINNING));
+        said.push(match most_alike(rest, names.map(|name| (name, name))) {
+            Some(near) => format!("{name} is no option's; did you mean {BEGINNING}{near}?"),
+            None => format!("{name} is no option's"),
+        });
+    }
+    said.sort();
+    said
+}
+
+/// Adds the variables of the options of a command and those below it.
+fn add_variables(command: &Command, known: &mut BTreeSet<String>) {
+    let is_serve = command.get_name() == "serve";
+    for argument in command.get_arguments() {
+        let of_serve = argument.get_long().filter(|_| is_serve).map(variable);
+        let own = argument.get_env();
+        known.extend(of_serve);
+        known.extend(own.map(|name| name.to_string_lossy().into_owned()));
+    }
+    for below in command.get_subcommands() {
+        add_variables(below, known);
+    }
+}
+
+/// What has the name that is most like one that is not there.
+fn most_alike<'n>(
+    name: &str,
+    known: impl IntoIterator<Item = (&'n str, &'n str)>,
+) -> Option<&'n str> {
+    let mut nearest: Option<(f64, &str)> = None;
+    for (other, stands_for) in known {
+        let alike = strsim::jaro_winkler(name, other);
+        if alike > nearest.map_or(ALIKE, |(alike, _)| alike) {
+            nearest = Some((alike, stands_for));
+        }
+    }
+    nearest.map(|(_, stands_for)| stands_for)
+}
+
+/// The value of a variable that is set and not empty.
+fn value_of(variable: &str) -> Option<OsString> {
+    std::env::var_os(variable).filter(|value| !value.is_empty())
 }
 
 /// A command line of `jindou serve` with those options of its file that neither it nor the environment gives.
@@ -66,7 +219,7 @@ pub(crate) fn with_file(
     if options(&line).any(asks_for_help) {
         return Ok(line);
     }
-    let named = value_on(&line, CONFIG).or_else(|| std::env::var_os(variable(CONFIG)));
+    let named = value_on(&line, CONFIG).or_else(|| value_of(&variable(CONFIG)));
     let Some(path) = named.filter(|path| !path.is_empty()).map(PathBuf::from) else {
         return Ok(line);
     };
@@ -82,7 +235,7 @@ pub(crate) fn with_file(
     let is_given = |long: &str| {
         let arguments = serve.get_arguments();
         let argument = arguments.filter(|argument| argument.get_long() == Some(long));
-        let is_set = std::env::var_os(variable(long)).is_some();
+        let is_set = value_of(&variable(long)).is_some();
         is_set || { argument }.any(|argument| is_on(&line, argument))
     };
     let mut words = Vec::new();
@@ -138,11 +291,16 @@ impl Listening {
                 .and_then(|bind| bind.get_default_values().first());
             default.expect("it has one").to_string_lossy().into_owned()
         };
+        let named = |long: &str| match of_variable(long) {
+            Some(_) => variable(long),
+            None => long.to_owned(),
+        };
         let whole = whole.or_else(|| of_file(WHOLE)).unwrap_or_else(by_default);
-        let address = parse_address(&whole).map_err(|error| anyhow!("{WHOLE} {whole}: {error}"));
-        let mut address = address?;
+        let address = parse_address(&whole);
+        let mut address = address.map_err(|error| anyhow!("{} {whole}: {error}", named(WHOLE)))?;
         if let Some(part) = part {
-            address.set_port(part.parse().with_context(|| format!("{PART} {part}"))?);
+            let port = part.parse();
+            address.set_port(port.with_context(|| format!("{} {part}", named(PART)))?);
         }
         // All addresses of the machine are those of both families.
         if address.ip().is_unspecified() {
@@ -167,7 +325,7 @@ fn wrong_file(error: WrongFile) -> anyhow::Error {
 }
 
 fn variable(long: &str) -> String {
-    format!("JINDOU_{}", long.replace('-', "_").to_ascii_uppercase())
+    format!("{BEGINNING}{}", long.replace('-', "_").to_ascii_uppercase())
 }
 
 /// The words of a command line that may be options.
@@ -319,19 +477,15 @@ impl File<'_> {
         if let Some(found) = all.find(|argument| argument.get_long() == Some(long)) {
             return Ok(found);
         }
-        let mut nearest: Option<(f64, &str)> = None;
-        for argument in self.serve().get_arguments().filter(takes) {
+        let known = self.serve().get_arguments().filter(takes);
+        let known = known.flat_map(|argument| {
             let name = argument.get_long().expect("it was filtered by that");
             let aliases = argument.get_all_aliases().unwrap_or_default();
-            for other in aliases.into_iter().chain([name]) {
-                let alike = strsim::jaro_winkler(long, other);
-                if alike > nearest.map_or(ALIKE, |(alike, _)| alike) {
-                    nearest = Some((alike, name));
-                }
-            }
-        }
+            let names = aliases.into_iter().chain([name]);
+            names.map(move |other| (other, name))
+        });
         let mut reason = format!("`jindou serve` has no option {long}");
-        if let Some((_, name)) = nearest {
+        if let Some(name) = most_alike(long, known) {
             reason += &format!("; did you mean {name}?");
         }
         Err(self.wrong(at, reason))
@@ -403,5 +557,49 @@ impl File<'_> {
         let said = said.join(" ");
         let said = said.strip_prefix("error: ").unwrap_or(&said);
         Err(self.wrong(given.at, said))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+    use crate::args::Arguments;
+
+    #[test]
+    fn a_variable_of_no_option_is_told_with_the_nearest_that_is() {
+        let said = |set: &[(&str, &str)]| {
+            let set = set.iter().map(|(name, value)| (name.into(), value.into()));
+            unknown_variables(&Arguments::command(), set)
+        };
+        let known = [
+            ("JINDOU_MEMORY", "1GiB"),
+            ("JINDOU_TLS_KEY", "k"),
+            // Of commands that ask a server.
+            ("JINDOU_URL", "http://a"),
+            ("JINDOU_TOKEN", "t"),
+            ("JINDOU_LOG", "debug"),
+            ("JINDOU_SEED", "7"),
+            ("JINDOU_KILL_AT", "1"),
+            ("JINDOU_SERVICE_HOST", "10.0.0.1"),
+            ("JINDOU_PORT_7878_TCP", "tcp://10.0.0.1:7878"),
+            ("JINDOU_MEMRY", ""),
+            ("JINDOUX", "1"),
+            ("PATH", "/bin"),
+        ];
+        assert_eq!(said(&known), Vec::<String>::new());
+        assert_eq!(
+            said(&[
+                ("JINDOU_QUERY_TIMOUT", "1"),
+                ("JINDOU_MEMRY", "1GiB"),
+                ("JINDOU_XYZ", "1"),
+            ]),
+            [
+                "JINDOU_MEMRY is no option's; did you mean JINDOU_MEMORY?",
+                "JINDOU_QUERY_TIMOUT is no option's; did you mean JINDOU_QUERY_TIMEOUT?",
+                "JINDOU_XYZ is no option's",
+            ]
+        );
     }
 }

@@ -97,6 +97,47 @@ fn what_is_wrong_in_a_file_is_told_with_its_place() {
 }
 
 #[test]
+fn what_is_wrong_in_a_variable_is_told_with_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    for (variable, value, said) in [
+        (
+            "JINDOU_QUERY_TIMEOUT",
+            "soon",
+            "invalid value 'soon' for 'JINDOU_QUERY_TIMEOUT (--query-timeout <TIME>)': not a time",
+        ),
+        (
+            "JINDOU_FSYNC",
+            "sometimes",
+            "invalid value 'sometimes' for 'JINDOU_FSYNC (--fsync <WHEN>)'",
+        ),
+        (
+            "JINDOU_READ_ONLY",
+            "perhaps",
+            "invalid value 'perhaps' for 'JINDOU_READ_ONLY (--read-only)'",
+        ),
+        (
+            "JINDOU_CORS_ORIGIN",
+            "https://a.example,x y",
+            "invalid value 'x y' for 'JINDOU_CORS_ORIGIN (--cors-origin <ORIGIN>)'",
+        ),
+    ] {
+        let told = says(folder.path(), "", &[], &[(variable, value)]);
+        assert!(told.contains(said), "{variable}: {told}");
+    }
+    // The command line goes before, and then it is that which is wrong.
+    let both = [("JINDOU_QUERY_TIMEOUT", "soon")];
+    let told = says(folder.path(), "", &["--query-timeout", "late"], &both);
+    assert!(
+        told.contains("invalid value 'late' for '--query-timeout <TIME>'"),
+        "{told}"
+    );
+    let misspelt = [("JINDOU_ALLOW_LOD", "x"), ("JINDOU_ALLOW_LOAD", "no/1")];
+    let told = says(folder.path(), "", &[], &misspelt);
+    let warning = "warning: JINDOU_ALLOW_LOD is no option's; did you mean JINDOU_ALLOW_LOAD?";
+    assert!(told.starts_with(warning), "{told}");
+}
+
+#[test]
 fn a_source_goes_before_those_of_less_weight() {
     let folder = tempfile::tempdir().unwrap();
     // All but the last of those that are named would be loaded.
@@ -110,6 +151,15 @@ fn a_source_goes_before_those_of_less_weight() {
             &[],
             &[by_variable, ("JINDOU_ALLOW_LOAD", "no/3,no/4")],
             "--allow-load no/3",
+        ),
+        (
+            &[],
+            &[
+                by_variable,
+                ("JINDOU_ALLOW_LOAD", ""),
+                ("JINDOU_READ_ONLY", ""),
+            ],
+            "--allow-load no/1",
         ),
         (
             &["--allow-load", "no/5"],

@@ -194,10 +194,15 @@ fn a_server_that_never_answers_is_not_well() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     // It is connected to, and then nothing comes.
-    let health = jindou(&["health", "--url", &url]);
-    assert_eq!(health.status.code(), Some(1));
-    let said = text(&health.stderr);
-    assert!(said.contains("timeout"), "{said}");
+    for timeout in [&[][..], &["--timeout", "100ms"]] {
+        let health = jindou(&[&["health", "--url", &url], timeout].concat());
+        assert_eq!(health.status.code(), Some(1));
+        let said = text(&health.stderr);
+        assert!(said.contains("timeout"), "{said}");
+    }
+    let wrong = jindou(&["health", "--timeout", "0"]);
+    let said = text(&wrong.stderr);
+    assert!(said.contains("give more than 0 seconds"), "{said}");
 }
 
 #[test]

@@ -140,6 +140,12 @@ impl Interner {
         (0..self.entries.len()).map(|id| string(&self.entries, &self.chunks, id))
     }
 
+    /// Bytes of all strings together.
+    #[must_use]
+    pub fn text_bytes(&self) -> usize {
+        self.chunks.iter().map(Vec::len).sum()
+    }
+
     /// Bytes that the interner has allocated.
     #[must_use]
     pub fn bytes(&self) -> usize {

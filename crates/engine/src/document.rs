@@ -176,13 +176,23 @@ impl Ledger {
     }
 
     /// Counts bytes before they are used.
+    ///
+    /// # Errors
+    /// [`EngineError::DocumentTooLarge`], [`EngineError::DocumentBeyondPool`],
+    /// [`EngineError::PoolExhausted`].
     pub(crate) fn hold(&self, bytes: u64) -> Result<(), EngineError> {
         let memory = &mut self.held.lock().memory;
         if memory.held_bytes().saturating_add(bytes) > self.limit_bytes {
             let limit_bytes = self.limit_bytes;
             return Err(EngineError::DocumentTooLarge { limit_bytes });
         }
-        memory.take(bytes)
+        memory.take(bytes).map_err(|error| match error {
+            // To come again when others have ended would not help.
+            EngineError::PoolExhausted { limit_bytes } if memory.is_beyond_pool() => {
+                EngineError::DocumentBeyondPool { limit_bytes }
+            }
+            error => error,
+        })
     }
 }
 

@@ -114,6 +114,14 @@ pub enum EngineError {
         /// What it may hold.
         limit_bytes: u64,
     },
+    /// What documents say takes more memory than all requests may hold together. Nothing was changed.
+    #[error(
+        "the document needs more than the {limit_bytes} bytes that all requests may hold together"
+    )]
+    DocumentBeyondPool {
+        /// What they may hold.
+        limit_bytes: u64,
+    },
     /// An update was to return the quads that it changes, and these are too many. Nothing was changed.
     #[error(
         "the update changes {changes} quads, and to return as many takes more than its memory budget \

@@ -72,6 +72,15 @@ impl RequestMemory {
         }
     }
 
+    /// True if what this was asked for, the last refused bytes included, is more than the pool would
+    /// have if nobody else held any of it.
+    pub(crate) fn is_beyond_pool(&self) -> bool {
+        self.pool.as_ref().is_some_and(|pool| {
+            let most = pool.limit_bytes().saturating_sub(pool.unreserved_bytes());
+            self.held.saturating_sub(FREE_BYTES) > most
+        })
+    }
+
     /// As much again.
     ///
     /// # Errors

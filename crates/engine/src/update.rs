@@ -375,7 +375,12 @@ impl<'a> Run<'a> {
     /// # Errors
     /// [`EngineError::PoolExhausted`].
     fn reserve_terms(&mut self) -> Result<(), EngineError> {
-        let bytes = self.working.pending_bytes() * TERM_COPIES;
+        self.reserve_terms_and(0)
+    }
+
+    /// As [`Run::reserve_terms`], and for so many bytes of terms that may be added next.
+    fn reserve_terms_and(&mut self, coming: usize) -> Result<(), EngineError> {
+        let bytes = (self.working.pending_bytes() + coming) * TERM_COPIES;
         if bytes > self.terms_bytes {
             self.memory.take((bytes - self.terms_bytes) as u64)?;
             self.terms_bytes = bytes;
@@ -574,6 +579,8 @@ impl<'a> Run<'a> {
 
     /// Adds a large document's quads.
     pub(crate) fn insert_large(&mut self, document: &LargeDocument) -> Result<(), EngineError> {
+        // Few quads may have long terms, and all of them are added at once.
+        self.reserve_terms_and(document.text_bytes())?;
         let add = quads_onto(document.sinks(), self.working)?;
         self.deadline.left()?;
         self.reserve_terms()?;

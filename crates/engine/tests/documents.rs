@@ -1,14 +1,21 @@
 //! Is what a document of RDF takes counted before it is taken, and given back?
 
-use std::sync::Arc;
+use std::io::{Cursor, Read};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use jindou_counting::peak;
-use jindou_engine::ingest::{Format, IngestError, Source};
-use jindou_engine::{CancellationToken, Config, Database, EngineError, MemoryPool, UpdateOptions};
+use jindou_engine::ingest::{Format, IngestError, LoadOptions, Source};
+use jindou_engine::{
+    CancellationToken, Config, Database, EngineError, MemoryPool, QueryResults, UpdateOptions,
+};
 
 const POOL_BYTES: u64 = 24 << 20;
 /// What is not counted: the document itself, the first MiB, buffers of readers and parsers.
 const BESIDES: u64 = 6 << 20;
+
+/// One test measures at a time.
+static ONE: Mutex<()> = Mutex::new(());
 
 fn database(pool: &Arc<MemoryPool>) -> Database {
     let mut config = Config::default();
@@ -120,6 +127,7 @@ fn documents() -> Vec<(&'static str, String)> {
 
 #[test]
 fn no_document_holds_more_than_the_pool_has() {
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let pool = Arc::new(MemoryPool::new(POOL_BYTES));
     let database = database(&pool);
     let options = UpdateOptions::default();
@@ -129,7 +137,7 @@ fn no_document_holds_more_than_the_pool_has() {
         println!("{number} {name}: {held} bytes");
         let refused = matches!(
             done,
-            Err(EngineError::PoolExhausted {
+            Err(EngineError::DocumentBeyondPool {
                 limit_bytes: POOL_BYTES
             })
         );
@@ -146,6 +154,74 @@ fn no_document_holds_more_than_the_pool_has() {
     let done = database.add_to_graph(None, small, &options);
     assert_eq!(done.expect("a light document").update.inserted, 2);
     drop(all);
+    assert_eq!(pool.held_bytes(), 0);
+}
+
+/// Lines of N-Triples with an IRI of a few MB each, made as they are read.
+struct LongLines {
+    lines: std::ops::Range<u32>,
+    rest: Cursor<Vec<u8>>,
+    read: Arc<AtomicU64>,
+}
+
+impl LongLines {
+    const IRI_BYTES: usize = 5 << 19;
+
+    fn document(lines: u32, read: &Arc<AtomicU64>) -> Vec<Source> {
+        let lines = Self {
+            lines: 0..lines,
+            rest: Cursor::default(),
+            read: Arc::clone(read),
+        };
+        vec![Source::reader("a document", lines).with_format(Format::NTriples)]
+    }
+}
+
+impl Read for LongLines {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.rest.read(buffer)?;
+        if read == 0
+            && let Some(number) = self.lines.next()
+        {
+            let long = "x".repeat(Self::IRI_BYTES);
+            let line = format!("<http://e/{number}/{long}> <http://e/p> <http://e/o> .\n");
+            self.rest = Cursor::new(line.into_bytes());
+            return self.read(buffer);
+        }
+        self.read.fetch_add(read as u64, Relaxed);
+        Ok(read)
+    }
+}
+
+/// There are far fewer of them than quads between two looks at what a sink holds.
+#[test]
+fn long_terms_of_a_document_of_any_length_are_counted_as_they_come() {
+    const ROOM: u64 = 64 << 20;
+    // What an interner sets aside before it has terms for it, and a chunk of text.
+    const OF_THREAD: u64 = 10 << 20;
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let pool = Arc::new(MemoryPool::new(ROOM));
+    let database = database(&pool);
+    let options = UpdateOptions::default();
+    let threads = LoadOptions::default().threads.get() as u64;
+    let read = Arc::new(AtomicU64::new(0));
+    let (held, done) =
+        peak(|| database.add_to_graph(None, LongLines::document(200, &read), &options));
+    let refused = matches!(
+        done,
+        Err(EngineError::DocumentBeyondPool { limit_bytes: ROOM })
+    );
+    assert!(refused, "{done:?}");
+    let allowed = ROOM + BESIDES + threads * OF_THREAD;
+    println!("{held} bytes, of {} that were read", read.load(Relaxed));
+    assert!(held <= allowed, "{held} bytes, not {allowed}");
+    assert!(read.load(Relaxed) <= allowed, "it is not read to its end");
+    assert_eq!(pool.held_bytes(), 0);
+    let nothing = database.query("ASK { ?s ?p ?o }");
+    assert!(matches!(nothing, Ok(QueryResults::Boolean(false))));
+    // Two of them fit.
+    let done = database.add_to_graph(None, LongLines::document(2, &read), &options);
+    assert_eq!(done.expect("there is room").update.inserted, 2);
     assert_eq!(pool.held_bytes(), 0);
 }
 

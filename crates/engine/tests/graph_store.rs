@@ -301,10 +301,37 @@ fn a_large_document_is_counted_against_the_pool() {
     );
     let (database, done) = with_pool(3 << 20);
     assert!(
-        matches!(done, Err(EngineError::PoolExhausted { .. })),
+        matches!(done, Err(EngineError::DocumentBeyondPool { .. })),
         "{done:?}"
     );
     assert_eq!(lines(&database, None), Some(Vec::new()));
+}
+
+/// A little that becomes a transaction, as it is beside much.
+#[test]
+fn long_terms_of_a_large_document_that_becomes_a_transaction_are_counted() {
+    let pool = Arc::new(MemoryPool::new(16 << 20));
+    let mut config = Config::default();
+    config.memory_pool = Some(Arc::clone(&pool));
+    let database = Database::with_config(config);
+    let options = UpdateOptions::default();
+    let much = database.add_to_graph(None, large_document(&statements(2000, 0)), &options);
+    let number = much.expect("there is room").update.snapshot;
+    // Twice or so in the account of the document, and three times in that of the transaction.
+    let long = |bytes: usize| -> String {
+        let text = "x".repeat(bytes);
+        (0..100)
+            .map(|n| format!("<#a> <#p> \"{n}{text}\" .\n"))
+            .collect()
+    };
+    let done = database.add_to_graph(None, large_document(&long(40_000)), &options);
+    assert!(
+        matches!(done, Err(EngineError::PoolExhausted { .. })),
+        "{done:?}"
+    );
+    assert_eq!((database.snapshot_number(), pool.held_bytes()), (number, 0));
+    let done = database.add_to_graph(None, large_document(&long(4000)), &options);
+    assert_eq!(done.expect("there is room").update.inserted, 100);
 }
 
 /// Commits something else before its first byte comes.

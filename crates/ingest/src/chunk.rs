@@ -42,7 +42,13 @@ pub(crate) struct Stream {
     /// The start of a line whose end has not been read yet.
     rest: Vec<u8>,
     guard: Option<Arc<dyn Guard>>,
-    /// The longest chunk that the guard knows of.
+}
+
+/// What one thread puts its chunks into, one after the other.
+#[derive(Default)]
+pub(crate) struct Buffer {
+    pub(crate) bytes: Vec<u8>,
+    /// The longest chunk that a guard knows of.
     held: usize,
 }
 
@@ -56,31 +62,31 @@ impl Stream {
             reader,
             rest: Vec::new(),
             guard,
-            held: 0,
         }
     }
 
-    /// Reserves memory for a chunk that is longer than usual.
-    fn hold(&mut self, bytes: usize, sizes: Sizes) -> io::Result<()> {
-        let known = self.held.max(sizes.chunk_bytes);
+    /// Reserves memory for a chunk that is longer than usual: each thread has one of its own.
+    fn hold(&self, held: &mut usize, bytes: usize, sizes: Sizes) -> io::Result<()> {
+        let known = (*held).max(sizes.chunk_bytes);
         if let Some(guard) = &self.guard
             && bytes > known
         {
             guard.hold(((bytes - known) * LINE_COPIES) as u64)?;
-            self.held = bytes;
+            *held = bytes;
         }
         Ok(())
     }
 
-    /// Puts the next lines into `chunk`. It stays empty at the end of the stream.
-    pub(crate) fn next(&mut self, chunk: &mut Vec<u8>, sizes: Sizes) -> Result<(), CutError> {
+    /// Puts the next lines into `buffer`. It stays empty at the end of the stream.
+    pub(crate) fn next(&mut self, buffer: &mut Buffer, sizes: Sizes) -> Result<(), CutError> {
+        let Buffer { bytes: chunk, held } = buffer;
         chunk.clear();
         chunk.append(&mut self.rest);
         let mut wanted = sizes.chunk_bytes;
         loop {
             let seen = chunk.len();
             let missing = wanted.saturating_sub(seen).max(1);
-            self.hold(seen + missing, sizes)?;
+            self.hold(held, seen + missing, sizes)?;
             chunk.reserve_exact(missing);
             let read = (&mut self.reader).take(missing as u64).read_to_end(chunk)?;
             if let Some(end) = memrchr(b'\n', &chunk[seen..]) {
@@ -172,12 +178,12 @@ mod tests {
         let mut stream = Stream::new(Box::new(io::Cursor::new(text.to_vec())), None);
         let mut chunks = Vec::new();
         loop {
-            let mut chunk = Vec::new();
+            let mut chunk = Buffer::default();
             stream.next(&mut chunk, sizes)?;
-            if chunk.is_empty() {
+            if chunk.bytes.is_empty() {
                 return Ok(chunks);
             }
-            chunks.push(chunk);
+            chunks.push(chunk.bytes);
         }
     }
 

@@ -6,7 +6,7 @@
 //! opened only when every open one is in someone's hands.
 
 use crate::blank::scope_prefix;
-use crate::chunk::{CutError, FilePart, Sizes, Stream};
+use crate::chunk::{Buffer, CutError, FilePart, Sizes, Stream};
 use crate::document::{self, DocumentContext, DocumentTally, QuadScratch};
 use crate::error::{IngestError, SyntaxError};
 use crate::format::Format;
@@ -273,7 +273,7 @@ impl Pool<'_> {
     }
 
     fn work<S: QuadSink>(&self, sink: &mut S) {
-        let mut buffer = Vec::new();
+        let mut buffer = Buffer::default();
         let mut scratch = Some((Scratch::default(), QuadScratch::default()));
         while let Some(job) = self.next_job() {
             match job {
@@ -463,7 +463,7 @@ impl Pool<'_> {
         &self,
         mut open: Open,
         sink: &mut S,
-        buffer: &mut Vec<u8>,
+        buffer: &mut Buffer,
         scratch: &mut Option<(Scratch, QuadScratch)>,
     ) {
         let place = Place {
@@ -474,7 +474,7 @@ impl Pool<'_> {
         let shared = Arc::clone(&open.shared);
         let begin = match &mut open.cutter {
             Cutter::Stream(stream) => match stream.next(buffer, self.sizes) {
-                Ok(()) if buffer.is_empty() => {
+                Ok(()) if buffer.bytes.is_empty() => {
                     self.finish_taking();
                     return self.progress.finish_source();
                 }
@@ -503,13 +503,13 @@ impl Pool<'_> {
                     self.finish_taking();
                     self.progress.finish_source();
                 }
-                let begin = part.read(buffer, self.sizes);
+                let begin = part.read(&mut buffer.bytes, self.sizes);
                 self.progress.add_bytes(to - from);
                 begin
             }
         };
         match begin {
-            Ok(begin) => self.parse(place, &shared, &buffer[begin..], sink, scratch),
+            Ok(begin) => self.parse(place, &shared, &buffer.bytes[begin..], sink, scratch),
             Err(CutError::Io(error)) => {
                 self.fail(place, ChunkError::Other(read_error(error, &shared.name)));
             }

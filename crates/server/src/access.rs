@@ -2,8 +2,9 @@
 //!
 //! [`needed`] is the table of what each [`Route`] and method needs, the same for all requests and
 //! looked at before any of them is dispatched. To verify a password takes some ten milliseconds, so what
-//! was verified is remembered by a keyed hash of the header; the key lives as long as the process, and
-//! neither passwords nor tokens are kept.
+//! was verified is remembered by a keyed hash of the header, until its line of the file changes; the key
+//! lives as long as the process, and neither passwords nor tokens are kept. Passwords wait for each other,
+//! tokens for nobody.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -19,12 +20,13 @@ use tokio::sync::Semaphore;
 
 use crate::buckets::Buckets;
 use crate::config::{AccessPolicy, ServerConfig};
-use crate::credentials::{Entries, Role, User};
+use crate::credentials::{Claim, Entries, Role, User, hash_token};
 use crate::error::Refusal;
 use crate::execute::no_thread;
 use crate::queries::Client;
 use crate::route::Route;
 use crate::streams::Endpoint;
+use crate::tries::Tries;
 use crate::websocket;
 
 /// Headers that are remembered at most.
@@ -33,10 +35,6 @@ const MOST_REMEMBERED: usize = 1024;
 const MOST_HEADER_BYTES: usize = 1024;
 /// Passwords that are verified at once: each takes a core, and 19 MiB by default.
 const VERIFIED_AT_ONCE: usize = 2;
-/// Wrong tries that an address has at once,
-const WRONG_TRIES: u32 = 10;
-/// and after how long it has one more.
-const WRONG_INTERVAL: Duration = Duration::from_secs(6);
 
 /// What a request needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,14 +59,20 @@ pub(crate) struct Access {
     key: [u8; 32],
     remembered: Mutex<Remembered>,
     verifying: Semaphore,
-    wrong: Buckets,
+    wrong: Tries,
     requests: Option<Buckets>,
 }
 
-/// What was verified with these entries.
+/// What was verified, which these entries say, too.
 struct Remembered {
     entries: Option<Arc<Entries>>,
-    users: HashMap<[u8; 32], User>,
+    users: HashMap<[u8; 32], Known>,
+}
+
+/// Somebody who was verified, by a line.
+struct Known {
+    user: User,
+    claim: Claim,
 }
 
 impl Access {
@@ -86,7 +90,7 @@ impl Access {
                 users: HashMap::new(),
             }),
             verifying: Semaphore::new(VERIFIED_AT_ONCE),
-            wrong: Buckets::new(WRONG_TRIES, WRONG_INTERVAL),
+            wrong: Tries::new(),
             requests: config.requests_per_second.map(of_rate),
         }
     }
@@ -137,19 +141,32 @@ impl Access {
             return Err(Refusal::bad_request(message));
         }
         let entries = credentials.entries();
+        self.follow(&entries);
         let key = self.key_of(header);
         let user = match self.recall(&entries, &key) {
             Some(user) => user,
-            None => {
-                let user = self.verify(&entries, header, &key, address).await?;
-                self.remember(&entries, key, &user);
-                user
-            }
+            None => self.verify(&entries, header, &key, address).await?,
         };
         Ok(Identity {
             role: Some(user.role),
             user: Some(user),
         })
+    }
+
+    /// Forgets what is about lines that these entries have not as those before: who was verified by one,
+    /// and who was not.
+    fn follow(&self, entries: &Arc<Entries>) {
+        let mut remembered = self.lock();
+        let Some(before) = remembered.entries.replace(Arc::clone(entries)) else {
+            return;
+        };
+        if !Arc::ptr_eq(&before, entries) {
+            let has_changed = |claim: &Claim| !entries.says_as(&before, claim);
+            remembered
+                .users
+                .retain(|_, known| !has_changed(&known.claim));
+            self.wrong.forget(has_changed, Instant::now());
+        }
     }
 
     async fn verify(
@@ -162,23 +179,50 @@ impl Access {
         let given = Given::of(header).ok_or_else(|| {
             unauthorized("the header Authorization is neither Basic nor Bearer, or is malformed")
         })?;
-        let place = self.verifying.acquire().await;
-        let _place = place.expect("the semaphore is never closed");
-        // Another request may have brought the same meanwhile, or used up the tries.
-        if let Some(user) = self.recall(entries, key) {
-            return Ok(user);
+        let (claim, verified) = match given {
+            // By no slow hash.
+            Given::Token(hash) => {
+                self.check_tries(address)?;
+                (Claim::Token(hash), entries.bearer(&hash))
+            }
+            Given::Password { name, password } => {
+                let place = self.verifying.acquire().await;
+                let _place = place.expect("the semaphore is never closed");
+                // Another request may have brought the same meanwhile, or used up the tries.
+                if let Some(user) = self.recall(entries, key) {
+                    return Ok(user);
+                }
+                self.check_tries(address)?;
+                let claim = Claim::Name(name.as_str().into());
+                let entries = Arc::clone(entries);
+                let verify = move || entries.user(&name, &password);
+                let verified = tokio::task::spawn_blocking(verify).await;
+                let verified = verified.map_err(|error| no_thread(&std::io::Error::other(error)));
+                (claim, verified?)
+            }
+        };
+        match verified {
+            // Where the file was read again meanwhile, it may say otherwise: see `follow`.
+            Some(user) => {
+                self.remember(entries, *key, &user, claim);
+                Ok(user)
+            }
+            None => {
+                tracing::warn!(%address, "a wrong name, password or token");
+                // As above.
+                if self.lock().is_of(entries) {
+                    self.wrong.count(address, claim, Instant::now());
+                }
+                Err(unauthorized(
+                    "no user has this name and password, or this token",
+                ))
+            }
         }
+    }
+
+    fn check_tries(&self, address: IpAddr) -> Result<(), Refusal> {
         let limited = |wait| too_many("too many wrong names, passwords or tokens", wait);
-        self.wrong.check(address, Instant::now()).map_err(limited)?;
-        let entries = Arc::clone(entries);
-        let verified = tokio::task::spawn_blocking(move || given.verify(&entries)).await;
-        let verified = verified.map_err(|error| no_thread(&std::io::Error::other(error)))?;
-        verified.ok_or_else(|| {
-            tracing::warn!(%address, "a wrong name, password or token");
-            // What is counted here is at most as many more as are verified at once.
-            let _ = self.wrong.take(address, Instant::now());
-            unauthorized("no user has this name and password, or this token")
-        })
+        self.wrong.check(address, Instant::now()).map_err(limited)
     }
 
     /// Not to be found out from outside, so it need not be an HMAC: the key is secret, and so is what
@@ -192,30 +236,33 @@ impl Access {
 
     fn recall(&self, entries: &Arc<Entries>, key: &[u8; 32]) -> Option<User> {
         let remembered = self.lock();
-        let is_current = remembered
-            .entries
-            .as_ref()
-            .is_some_and(|known| Arc::ptr_eq(known, entries));
-        remembered.users.get(key).filter(|_| is_current).cloned()
+        let known = remembered.users.get(key)?;
+        remembered.is_of(entries).then(|| known.user.clone())
     }
 
-    fn remember(&self, entries: &Arc<Entries>, key: [u8; 32], user: &User) {
+    fn remember(&self, entries: &Arc<Entries>, key: [u8; 32], user: &User, claim: Claim) {
         let mut remembered = self.lock();
-        let is_current = remembered
-            .entries
-            .as_ref()
-            .is_some_and(|known| Arc::ptr_eq(known, entries));
-        if !is_current || remembered.users.len() >= MOST_REMEMBERED {
-            remembered.users.clear();
-            remembered.entries = Some(Arc::clone(entries));
+        if !remembered.is_of(entries) {
+            return;
         }
-        remembered.users.insert(key, user.clone());
+        if remembered.users.len() >= MOST_REMEMBERED {
+            remembered.users.clear();
+        }
+        let user = user.clone();
+        remembered.users.insert(key, Known { user, claim });
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Remembered> {
         self.remembered
             .lock()
             .expect("nobody panics while it has it")
+    }
+}
+
+impl Remembered {
+    fn is_of(&self, entries: &Arc<Entries>) -> bool {
+        let known = self.entries.as_ref();
+        known.is_some_and(|known| Arc::ptr_eq(known, entries))
     }
 }
 
@@ -238,8 +285,12 @@ impl Identity {
 
 /// What a header has.
 enum Given {
-    Password { name: String, password: Vec<u8> },
-    Token(Vec<u8>),
+    Password {
+        name: String,
+        password: Vec<u8>,
+    },
+    /// By its hash.
+    Token([u8; 32]),
 }
 
 impl Given {
@@ -251,7 +302,7 @@ impl Given {
         let (scheme, given) = value.split_once(' ')?;
         let given = given.trim();
         if scheme.eq_ignore_ascii_case("bearer") {
-            return Some(Self::Token(given.as_bytes().to_vec()));
+            return Some(Self::Token(hash_token(given.as_bytes())));
         }
         if !scheme.eq_ignore_ascii_case("basic") {
             return None;
@@ -262,13 +313,6 @@ impl Given {
             name: String::from_utf8(bytes[..colon].to_vec()).ok()?,
             password: bytes[colon + 1..].to_vec(),
         })
-    }
-
-    fn verify(&self, entries: &Entries) -> Option<User> {
-        match self {
-            Self::Password { name, password } => entries.user(name, password),
-            Self::Token(token) => entries.bearer(token),
-        }
     }
 }
 
@@ -324,7 +368,83 @@ fn too_many(what: &str, wait: Duration) -> Refusal {
 
 #[cfg(test)]
 mod tests {
+    use base64::engine::general_purpose::STANDARD;
+    use futures_util::FutureExt as _;
+
     use super::*;
+    use crate::credentials::{Credentials, hash_password, new_token};
+
+    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+    fn request(authorization: &str) -> Request<()> {
+        let request = Request::builder().header(AUTHORIZATION, authorization);
+        request.body(()).expect("a request")
+    }
+
+    fn basic(name: &str, password: &str) -> String {
+        format!("Basic {}", STANDARD.encode(format!("{name}:{password}")))
+    }
+
+    /// A file of credentials that says this, and what decides by it.
+    fn access(lines: &str) -> (tempfile::TempDir, Credentials, Access) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("credentials");
+        std::fs::write(&path, lines).expect("written");
+        let credentials = Credentials::read(path).expect("it is right");
+        let access = Access::new(&ServerConfig {
+            access: AccessPolicy::known(credentials.clone()),
+            ..ServerConfig::default()
+        });
+        (folder, credentials, access)
+    }
+
+    #[test]
+    fn a_token_waits_for_no_password() {
+        let (token, hash) = new_token().expect("a token");
+        let (_folder, _, access) = access(&format!("token:bot:read:{hash}\n"));
+        let _all = access.verifying.try_acquire_many(VERIFIED_AT_ONCE as u32);
+        for (token, is_right) in [(token.as_str(), true), ("wrong", false)] {
+            let request = request(&format!("Bearer {token}"));
+            let identified = access.identify(&request, HERE).now_or_never();
+            let identified = identified.expect("it waits for nothing");
+            assert_eq!(identified.is_ok(), is_right, "{token}");
+        }
+        let request = request(&basic("ann", "x"));
+        let identified = access.identify(&request, HERE).now_or_never();
+        assert!(identified.is_none(), "passwords wait");
+    }
+
+    #[tokio::test]
+    async fn a_file_that_changes_is_followed_line_by_line() {
+        let hash = |password: &str| hash_password(password.as_bytes()).expect("a hash");
+        let (old, new, bobs) = (hash("old"), hash("new"), hash("b"));
+        let (folder, credentials, access) = access(&format!("ann:read:{old}\nbob:read:{bobs}\n"));
+        let identify = async |name: &str, password: &str| {
+            let request = request(&basic(name, password));
+            let identified = access.identify(&request, HERE).await;
+            identified
+                .map(drop)
+                .map_err(|refusal| refusal.status.as_u16())
+        };
+        assert_eq!(identify("bob", "b").await, Ok(()));
+        assert_eq!(identify("ann", "old").await, Ok(()));
+        let limited = loop {
+            match identify("ann", "new").await {
+                Err(401) => {}
+                other => break other,
+            }
+        };
+        assert_eq!(limited, Err(429));
+        let path = folder.path().join("credentials");
+        std::fs::write(path, format!("ann:read:{new}\nbob:read:{bobs}\n")).expect("written");
+        credentials.reread().expect("it is right");
+        let remembered = || access.lock().users.len();
+        assert_eq!(remembered(), 2);
+        assert_eq!(identify("bob", "b").await, Ok(()));
+        assert_eq!(remembered(), 1, "bob is, who has not changed");
+        assert_eq!(identify("ann", "new").await, Ok(()));
+        assert_eq!(identify("ann", "old").await, Err(401));
+    }
 
     #[test]
     fn each_endpoint_and_method_has_its_role() {

@@ -60,6 +60,13 @@ impl Buckets {
         self.check_full_at(full_at, now)
     }
 
+    /// Puts a token back that was taken. A bucket that addresses share stays as it is.
+    pub(crate) fn give_back(&self, address: IpAddr, now: Instant) {
+        if let Some(full_at) = self.lock().full_at.get_mut(&key_of(address)) {
+            *full_at = full_at.checked_sub(self.interval).unwrap_or(now).max(now);
+        }
+    }
+
     fn check_full_at(&self, full_at: Instant, now: Instant) -> Result<(), Duration> {
         let missing = full_at.saturating_duration_since(now);
         let most = self.interval * (self.burst - 1);
@@ -129,6 +136,26 @@ mod tests {
         assert_eq!(buckets.take(address(2), now), Ok(()), "another's");
         assert_eq!(buckets.take(address(1), now + SECOND), Ok(()));
         assert_eq!(buckets.take(address(1), now + SECOND), Err(SECOND));
+    }
+
+    #[test]
+    fn a_token_that_is_given_back_is_there_and_no_more_than_a_burst() {
+        let (buckets, now) = (Buckets::new(2, SECOND), Instant::now());
+        buckets.give_back(address(1), now);
+        for _ in 0..2 {
+            assert_eq!(buckets.take(address(1), now), Ok(()));
+        }
+        assert_eq!(buckets.take(address(1), now), Err(SECOND));
+        buckets.give_back(address(1), now);
+        assert_eq!(buckets.take(address(1), now), Ok(()));
+        assert_eq!(buckets.take(address(1), now), Err(SECOND));
+        for _ in 0..5 {
+            buckets.give_back(address(1), now);
+        }
+        for _ in 0..2 {
+            assert_eq!(buckets.take(address(1), now), Ok(()));
+        }
+        assert_eq!(buckets.take(address(1), now), Err(SECOND));
     }
 
     #[test]

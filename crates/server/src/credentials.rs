@@ -17,7 +17,6 @@ use argon2::{Argon2, Params, PasswordVerifier};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
-use subtle::ConstantTimeEq;
 
 use crate::files::read_bounded;
 use crate::watched::Watched;
@@ -116,6 +115,18 @@ pub(crate) struct User {
     pub(crate) role: Role,
 }
 
+/// The line that somebody claims to be: that of a name, or of a token by its hash.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Claim {
+    Name(Arc<str>),
+    Token([u8; 32]),
+}
+
+/// The hash of a token.
+pub(crate) fn hash_token(token: &[u8]) -> [u8; 32] {
+    Sha256::digest(token).into()
+}
+
 /// What a file says.
 #[derive(Default)]
 pub(crate) struct Entries {
@@ -123,7 +134,9 @@ pub(crate) struct Entries {
     users: HashMap<Arc<str>, (User, String)>,
     /// The hash that takes longest to verify, and what it costs: memory in KiB times passes.
     dearest: Option<(u64, String)>,
-    tokens: Vec<([u8; 32], User)>,
+    /// By the hashes of tokens. How long one is looked for tells of the hash at most, and nobody finds a
+    /// token by its hash.
+    tokens: HashMap<[u8; 32], User>,
 }
 
 /// A file of credentials, as it was when it was last read; clones share it.
@@ -180,17 +193,17 @@ impl Entries {
         known.filter(|_| is_right).map(|(user, _)| user.clone())
     }
 
-    /// Who has this token.
-    pub(crate) fn bearer(&self, token: &[u8]) -> Option<User> {
-        let hash: [u8; 32] = Sha256::digest(token).into();
-        let mut found = None;
-        // All of them, so that the time does not tell which.
-        for (known, user) in &self.tokens {
-            if bool::from(known.ct_eq(&hash)) {
-                found = Some(user);
-            }
+    /// Who has the token of this hash.
+    pub(crate) fn bearer(&self, hash: &[u8; 32]) -> Option<User> {
+        self.tokens.get(hash).cloned()
+    }
+
+    /// Whether another file says the same of a line.
+    pub(crate) fn says_as(&self, other: &Self, claim: &Claim) -> bool {
+        match claim {
+            Claim::Name(name) => self.users.get(name) == other.users.get(name),
+            Claim::Token(hash) => self.tokens.get(hash) == other.tokens.get(hash),
         }
-        found.cloned()
     }
 
     fn add(&mut self, line: &str) -> Result<(), String> {
@@ -216,7 +229,7 @@ impl Entries {
         };
         if is_token {
             let hash = digest(hash).ok_or("the hash of a token is 64 hexadecimal digits")?;
-            self.tokens.push((hash, user));
+            self.tokens.insert(hash, user);
             return Ok(());
         }
         let cost = check_hash(hash)?;
@@ -362,9 +375,34 @@ mod tests {
         assert_eq!((&*ann.name, ann.role), ("ann", Role::Write));
         assert_eq!(entries.user("ann", b"pa:s"), None);
         assert_eq!(entries.user("bob", b"pa:ss"), None);
-        let bot = entries.bearer(token.as_bytes()).expect("it is its");
+        let bearer = |token: &str| entries.bearer(&hash_token(token.as_bytes()));
+        let bot = bearer(&token).expect("it is its");
         assert_eq!((&*bot.name, bot.role), ("bot", Role::Read));
-        assert_eq!(entries.bearer(token_hash.as_bytes()), None);
+        assert_eq!(bearer(&token_hash), None);
+    }
+
+    #[test]
+    fn a_line_has_changed_where_its_hash_its_role_or_its_being_there_has() {
+        let (one, other) = (hash_password(b"1"), hash_password(b"1"));
+        let (one, other) = (one.expect("a hash"), other.expect("a hash"));
+        let (token, token_hash) = new_token().expect("a token");
+        let before = of(&format!(
+            "ann:read:{one}\nbob:read:{one}\ncat:read:{one}\ndan:read:{one}"
+        ));
+        let after = of(&format!(
+            "ann:read:{one}\nbob:read:{other}\ncat:write:{one}\neve:read:{one}\ntoken:t:read:{token_hash}"
+        ));
+        let (before, after) = (before.expect("it is right"), after.expect("it is right"));
+        let same = |claim: &Claim| {
+            let same = after.says_as(&before, claim);
+            assert_eq!(before.says_as(&after, claim), same);
+            same
+        };
+        let names = ["ann", "bob", "cat", "dan", "eve", "nobody"];
+        let found = names.map(|name| same(&Claim::Name(name.into())));
+        assert_eq!(found, [true, false, false, false, false, true]);
+        assert!(!same(&Claim::Token(hash_token(token.as_bytes()))));
+        assert!(same(&Claim::Token(hash_token(b"another"))));
     }
 
     #[test]

@@ -121,8 +121,8 @@ impl Refusal {
 
     pub(crate) fn pool_exhausted(limit_bytes: u64) -> Self {
         let message = format!(
-            "all queries together need more than the server's memory of {limit_bytes} bytes; try \
-             again when others have ended"
+            "all queries together need more than the server's memory of {limit_bytes} bytes, which \
+             --memory sets; try again when others have ended"
         );
         Self::new(StatusCode::SERVICE_UNAVAILABLE, message).come_again(MEMORY_SECONDS)
     }

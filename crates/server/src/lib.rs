@@ -144,6 +144,7 @@ mod streams;
 mod threads;
 mod ticker;
 mod tls;
+mod tries;
 mod update;
 mod vocals;
 mod watched;

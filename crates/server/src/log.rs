@@ -1,11 +1,11 @@
 //! How do lines get into a file without keeping requests waiting for it?
 //!
-//! By a queue of bounded length and a thread that writes. Where the file is slower than the requests, lines
-//! are dropped and counted, and the count is logged.
+//! By a queue of bounded length and a thread that writes. Where the file is slower than the requests, or takes
+//! nothing more, lines are dropped and counted, and the count is logged.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -86,10 +86,11 @@ impl fmt::Debug for Log {
 }
 
 impl Log {
-    /// Opens a log and starts its thread.
+    /// Opens a log and starts its thread. A file is a regular one, a character device, or a named pipe that
+    /// somebody reads: nobody is waited for.
     ///
     /// # Errors
-    /// What the operating system says of the file or the thread.
+    /// What the operating system says of the file or the thread, and what else has the name of the file.
     pub fn open(target: LogTarget, format: LogFormat) -> io::Result<Self> {
         let writer = writer(&target)?;
         let shared = Arc::new(Shared {
@@ -161,7 +162,7 @@ impl Shared {
             let mut written = Ok(());
             while let Some(message) = next {
                 if self.reopen.swap(false, Relaxed) {
-                    written = written.and(writer.flush());
+                    written = written.and(self.flush(&mut writer));
                     match self::writer(&self.target) {
                         Ok(reopened) => writer = reopened,
                         Err(error) => self.warn(&error, "cannot be opened again"),
@@ -170,31 +171,43 @@ impl Shared {
                 if let Message::Line(entry) = message {
                     line.clear();
                     entry.write(self.format, &mut line);
-                    let one = writer.write_all(&line);
-                    if one.is_err() {
-                        self.dropped.fetch_add(1, Relaxed);
+                    writer.push(&line);
+                    if writer.is_full() {
+                        written = written.and(self.flush(&mut writer));
                     }
-                    written = written.and(one);
                 }
                 next = queue.try_recv().ok();
             }
-            written = written.and(writer.flush());
+            written = written.and(self.flush(&mut writer));
             let now = Instant::now();
             match &written {
-                Err(error) if failures.is_due(now) => self.warn(error, "cannot be written"),
-                Err(_) => {}
-                Ok(()) if failures.ends() => {
-                    tracing::warn!(log = %self.target, "a log can be written again");
+                Err(error) if failures.is_due(now) => {
+                    self.warn(error, "cannot be written");
+                    told = self.dropped.load(Relaxed);
                 }
-                Ok(()) => {}
-            }
-            if self.dropped.load(Relaxed) > told && drops.is_due(now) {
-                told = self.tell_dropped();
+                // The lines that it costs are part of what was told.
+                Err(_) => {}
+                Ok(()) => {
+                    if failures.ends() {
+                        tracing::warn!(log = %self.target, "a log can be written again");
+                    }
+                    if self.dropped.load(Relaxed) > told && drops.is_due(now) {
+                        told = self.tell_dropped();
+                    }
+                }
             }
         }
         if self.dropped.load(Relaxed) > told {
             self.tell_dropped();
         }
+    }
+
+    /// Writes the lines that were collected, and counts those that cannot be written.
+    fn flush(&self, writer: &mut Writer) -> io::Result<()> {
+        writer.flush().map_err(|Unwritten { lines, source }| {
+            self.dropped.fetch_add(lines, Relaxed);
+            source
+        })
     }
 
     /// Warns of the lines that were dropped so far, and gives their number.
@@ -205,7 +218,8 @@ impl Shared {
     }
 
     fn warn(&self, error: &io::Error, what: &str) {
-        tracing::warn!(log = %self.target, %error, "a log {what}");
+        let dropped = self.dropped.load(Relaxed);
+        tracing::warn!(log = %self.target, %error, dropped, "a log {what}");
     }
 }
 
@@ -232,23 +246,123 @@ impl Telling {
     }
 }
 
-type Writer = BufWriter<Box<dyn Write + Send>>;
-
-fn writer(target: &LogTarget) -> io::Result<Writer> {
-    let out: Box<dyn Write + Send> = match target {
-        LogTarget::Standard => Box::new(io::stdout()),
-        LogTarget::File(path) => Box::new(append(path)?),
-    };
-    Ok(BufWriter::with_capacity(BUFFER_BYTES, out))
+/// Lines that are written together.
+struct Writer {
+    out: Box<dyn Write + Send>,
+    lines: Vec<u8>,
+    /// Whether what was written last is the beginning of a line.
+    is_torn: bool,
 }
 
+/// Lines that cannot be written, which are gone.
+#[derive(Debug)]
+struct Unwritten {
+    lines: u64,
+    source: io::Error,
+}
+
+impl Writer {
+    fn new(out: impl Write + Send + 'static) -> Self {
+        Self {
+            out: Box::new(out),
+            lines: Vec::with_capacity(BUFFER_BYTES),
+            is_torn: false,
+        }
+    }
+
+    fn push(&mut self, line: &[u8]) {
+        debug_assert!(line.is_empty() || line.ends_with(b"\n"));
+        self.lines.extend_from_slice(line);
+    }
+
+    fn is_full(&self) -> bool {
+        self.lines.len() >= BUFFER_BYTES
+    }
+
+    /// Writes what was pushed. What cannot be written is not tried again: lines that wait for a file that
+    /// takes none would be without bound. A line that was begun ends before the next one.
+    fn flush(&mut self) -> Result<(), Unwritten> {
+        let written = self.write();
+        let (done, source) = match written {
+            Ok(()) => (self.lines.len(), None),
+            Err((done, source)) => (done, Some(source)),
+        };
+        let (whole, rest) = self.lines.split_at(done);
+        let lines = rest.iter().filter(|byte| **byte == b'\n').count() as u64;
+        if let Some(last) = whole.last() {
+            self.is_torn = *last != b'\n';
+        }
+        self.lines.clear();
+        match source {
+            None => Ok(()),
+            Some(source) => Err(Unwritten { lines, source }),
+        }
+    }
+
+    /// # Errors
+    /// How many bytes of the lines were written, and why no more.
+    fn write(&mut self) -> Result<(), (usize, io::Error)> {
+        if self.is_torn && !self.lines.is_empty() {
+            self.out.write_all(b"\n").map_err(|error| (0, error))?;
+            self.is_torn = false;
+        }
+        let mut done = 0;
+        while done < self.lines.len() {
+            match self.out.write(&self.lines[done..]) {
+                Ok(0) => return Err((done, io::ErrorKind::WriteZero.into())),
+                Ok(bytes) => done += bytes,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err((done, error)),
+            }
+        }
+        self.out.flush().map_err(|error| (done, error))
+    }
+}
+
+fn writer(target: &LogTarget) -> io::Result<Writer> {
+    Ok(match target {
+        LogTarget::Standard => Writer::new(io::stdout()),
+        LogTarget::File(path) => Writer::new(append(path)?),
+    })
+}
+
+#[cfg(unix)]
 fn append(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
+
+    use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+
     let mut options = OpenOptions::new();
     options.append(true).create(true);
     // What is asked is not for everybody's eyes.
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o640);
-    options.open(path)
+    options.mode(0o640);
+    // To open a pipe would wait for its reader.
+    options.custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+    let file = options.open(path).map_err(|error| {
+        let kind = std::fs::metadata(path).map(|metadata| metadata.file_type());
+        match kind {
+            Ok(kind) if kind.is_fifo() => io::Error::new(error.kind(), "a pipe that nobody reads"),
+            Ok(kind) if kind.is_socket() => no_file("a socket"),
+            _ => error,
+        }
+    })?;
+    let kind = file.metadata()?.file_type();
+    if !kind.is_file() && !kind.is_char_device() && !kind.is_fifo() {
+        return Err(no_file("neither a file nor a pipe"));
+    }
+    let flags = fcntl_getfl(&file)?;
+    fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
+    Ok(file)
+}
+
+#[cfg(unix)]
+fn no_file(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, what)
+}
+
+#[cfg(not(unix))]
+fn append(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create(true).open(path)
 }
 
 /// Adds text so that it stays on its line and within its quotes.
@@ -323,6 +437,103 @@ mod tests {
             text.lines().next_back(),
             Some(&*(QUEUED_LINES - 1).to_string())
         );
+    }
+
+    /// A file that has no room left after so many bytes.
+    #[derive(Clone, Default)]
+    struct Small(Arc<std::sync::Mutex<(Vec<u8>, usize)>>);
+
+    impl Write for Small {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let (text, room) = &mut *self.0.lock().expect("nobody panics while it has it");
+            let taken = bytes.len().min(*room);
+            *room -= taken;
+            text.extend_from_slice(&bytes[..taken]);
+            match taken {
+                0 => Err(io::ErrorKind::StorageFull.into()),
+                _ => Ok(taken),
+            }
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn lines_that_cannot_be_written_are_counted_and_the_next_ones_are_whole() {
+        let small = Small::default();
+        let mut writer = Writer::new(small.clone());
+        // Nothing, the beginning of a line, two lines, all of them; the last two after torn ones.
+        for (room, lost) in [(0, 3), (2, 3), (9, 1), (0, 3), (3, 3), (40, 0)] {
+            small.0.lock().expect("whole").1 = room;
+            for line in [&b"one\n"[..], b"two\n", b"three\n"] {
+                writer.push(line);
+            }
+            let lines = writer.flush().map_err(|unwritten| unwritten.lines);
+            assert_eq!(lines.err().unwrap_or(0), lost, "{room} bytes");
+        }
+        let text = small.0.lock().expect("whole").0.clone();
+        let text = String::from_utf8(text).expect("as it was given");
+        assert_eq!(text, "on\none\ntwo\none\none\ntwo\nthree\n");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn lines_for_a_device_without_room_are_dropped_and_counted() {
+        let log =
+            Log::open(LogTarget::File("/dev/full".into()), LogFormat::Text).expect("it opens");
+        for number in 0..3 {
+            log.push(Text(number.to_string()));
+        }
+        let give_up = Instant::now() + Duration::from_secs(60);
+        while log.dropped() < 3 {
+            assert!(Instant::now() < give_up, "{} lines", log.dropped());
+            std::thread::yield_now();
+        }
+        assert_eq!(log.dropped(), 3);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_that_nobody_reads_is_refused_and_one_with_a_reader_gets_all_lines() {
+        use std::io::Read as _;
+        use std::os::unix::net::UnixListener;
+        let folder = tempfile::tempdir().expect("a folder");
+        let pipe = folder.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.expect("mkfifo runs").success());
+        let open = |path: &Path| Log::open(LogTarget::File(path.to_owned()), LogFormat::Text);
+        let refused = open(&pipe).expect_err("nobody reads it").to_string();
+        assert_eq!(refused, "a pipe that nobody reads");
+        let path = pipe.clone();
+        let reader = std::thread::spawn(move || {
+            let mut text = String::new();
+            let read = File::open(path).and_then(|mut pipe| pipe.read_to_string(&mut text));
+            read.map(|_| text)
+        });
+        let give_up = Instant::now() + Duration::from_secs(60);
+        let log = loop {
+            match open(&pipe) {
+                Ok(log) => break log,
+                Err(_) => assert!(Instant::now() < give_up, "nobody reads"),
+            }
+            std::thread::yield_now();
+        };
+        // More than a pipe holds: its reader is waited for.
+        let lines = 1000;
+        for number in 0..lines {
+            log.push(Text(format!("{number} {}", "x".repeat(200))));
+        }
+        assert_eq!(log.dropped(), 0);
+        drop(log);
+        let text = reader.join().expect("it reads").expect("it is text");
+        assert_eq!(text.lines().count(), lines);
+        let socket = folder.path().join("socket");
+        let _listener = UnixListener::bind(&socket).expect("a socket");
+        let refused = open(&socket).expect_err("no file").to_string();
+        assert_eq!(refused, "a socket");
+        assert!(open(folder.path()).is_err());
     }
 
     #[test]

@@ -166,6 +166,13 @@ fn refusal(stop: Stop, listed: &Listed) -> (Ending, Refusal) {
             StatusCode::PAYLOAD_TOO_LARGE,
             format!("{error}, which --query-memory sets; `jindou load` reads files of any size"),
         ),
+        EngineError::DocumentBeyondPool { .. } => Refusal::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            format!(
+                "{error}, which is what --memory sets, less a part that is not counted; `jindou load` \
+                 reads files of any size"
+            ),
+        ),
         EngineError::Store(StoreError::TooLarge { reason }) => {
             Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, reason)
         }

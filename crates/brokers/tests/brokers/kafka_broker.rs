@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
-use rdkafka::client::DefaultClientContext;
+use rdkafka::client::{ClientContext, DefaultClientContext};
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
-use rdkafka::message::{Headers, Message};
-use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
+use rdkafka::message::{DeliveryResult, Headers, Message};
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer, ProducerContext};
 use rdkafka::{Offset, TopicPartitionList};
 use tempfile::TempDir;
 
@@ -24,8 +24,28 @@ const VERSION: &str = "3.9.1";
 pub(crate) struct Kafka {
     child: Child,
     pub(crate) address: String,
-    producer: BaseProducer,
+    producer: BaseProducer<Reports>,
     _folder: TempDir,
+}
+
+/// What the broker says of messages that were sent.
+#[derive(Default)]
+struct Reports {
+    failures: Mutex<Vec<String>>,
+}
+
+impl ClientContext for Reports {}
+
+impl ProducerContext for Reports {
+    type DeliveryOpaque = ();
+
+    fn delivery(&self, result: &DeliveryResult<'_>, (): ()) {
+        if let Err((error, _)) = result {
+            let failures = self.failures.lock();
+            let mut failures = failures.unwrap_or_else(PoisonError::into_inner);
+            failures.push(error.to_string());
+        }
+    }
 }
 
 /// The one that tests share while they run.
@@ -89,10 +109,13 @@ impl Kafka {
         }
         let child = java(&["kafka.Kafka"]).spawn();
         let child = child.map_err(|error| format!("java: {error}"))?;
-        let producer: BaseProducer = ClientConfig::new()
+        // A broker that is slow to answer is sent the same again, which is to be there once, and in order.
+        let producer: BaseProducer<Reports> = ClientConfig::new()
             .set("bootstrap.servers", &address)
             .set("linger.ms", "0")
-            .create()
+            .set("acks", "all")
+            .set("enable.idempotence", "true")
+            .create_with_context(Reports::default())
             .map_err(|error| error.to_string())?;
         let second = Duration::from_secs(1);
         wait_for("Kafka", || {
@@ -141,6 +164,10 @@ impl Kafka {
                 .expect("there is room");
         }
         self.producer.flush(crate::PATIENCE).expect("it takes them");
+        // What failed is sent no more, too.
+        let failures = self.producer.context().failures.lock();
+        let failures = failures.unwrap_or_else(PoisonError::into_inner);
+        assert!(failures.is_empty(), "{topic}/{partition}: {failures:?}");
     }
 
     /// Reads a topic of one partition from its beginning.

@@ -1,7 +1,5 @@
 //! `jindou health`: is a server well? What runs containers and services asks so.
 
-use std::time::Duration;
-
 use clap::CommandFactory;
 
 use super::stream::{Asking, Client};
@@ -9,15 +7,12 @@ use crate::args::{Arguments, HealthArguments};
 use crate::output;
 use crate::sources::Listening;
 
-/// How long it may take as a whole.
-const LIMIT: Duration = Duration::from_secs(5);
-
 /// # Errors
 /// A server that cannot be reached, does not answer in time, or is not well.
 pub(crate) fn run(arguments: &HealthArguments) -> anyhow::Result<()> {
     let mut server = arguments.server.clone();
     let mut asking = Asking {
-        limit: Some(LIMIT),
+        limit: Some(arguments.timeout),
         ..Asking::default()
     };
     if server.url.is_none() {

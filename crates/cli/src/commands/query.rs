@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: QueryArguments) -> anyhow::Result<()> {
     }
     let (text, name) = open::query_text(arguments.text, "query")?;
     let mut config = Config::default();
-    arguments.spill.apply(&mut config);
+    arguments.spill.apply(&mut config)?;
     let database = match &arguments.subject.location {
         Some(location) => open::to_read(location, config)?,
         None => {

@@ -50,7 +50,8 @@ pub(crate) fn run(mut arguments: ServeArguments) -> anyhow::Result<()> {
     let half = engine.threads.div_ceil(2);
     engine.continuous_threads = arguments.limits.continuous_threads.unwrap_or(half);
     engine.continuous_timeout = Some(config.default_timeout);
-    arguments.spill.apply(&mut engine);
+    arguments.spill.apply(&mut engine)?;
+    arguments.spill.warn_of_default(&engine);
     engine.union_default_graph = arguments.union_default_graph;
     engine.contexts = open::contexts(&arguments.read)?;
     (engine.load, engine.load_addresses) = load_policies(&arguments.allow_load);

@@ -256,6 +256,31 @@ fn a_document_of_the_graph_store_may_be_larger_than_other_bodies() {
 }
 
 #[test]
+fn a_document_whose_terms_all_requests_together_may_not_hold_is_refused_with_the_option() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pool = Arc::new(MemoryPool::new(6 << 20));
+    let mut engine = Config::default();
+    engine.spill = SpillLimits::new(folder.path(), 64 << 20);
+    engine.memory_pool = Some(Arc::clone(&pool));
+    let server = Running::with_engine(engine, |config| config.max_body_bytes = 64 << 10);
+    // Each line fits into a chunk, and there are far too few to be looked at by their number.
+    let long = "x".repeat(500_000);
+    let lines: String = (0..32)
+        .map(|n| format!("<http://e/{n}/{long}> <http://e/p> <http://e/o> .\n"))
+        .collect();
+    let target = "/store?graph=http://e/large";
+    let answer = send(&server, "PUT", target, LINES, lines.as_bytes());
+    let said = answer.text();
+    assert_eq!(answer.status, 413, "{said}");
+    assert!(
+        said.contains("--memory") && said.contains("`jindou load`"),
+        "{said}"
+    );
+    assert_eq!(server.get(target, "").status, 404, "nothing is left of it");
+    server.wait_for_metric("jindou_query_memory_bytes 0");
+}
+
+#[test]
 fn a_document_beyond_its_bound_is_refused_with_the_option_that_raises_it() {
     let (_folder, server) = spooling(1 << 20);
     let target = "/store?graph=http://e/large";

@@ -75,6 +75,13 @@ impl BulkSink {
         (self.vertices.len() + self.literals.len()) as u64
     }
 
+    /// Bytes of the keys of distinct vertices and literals: what a table that shares nothing between
+    /// them would take.
+    #[must_use]
+    pub fn text_bytes(&self) -> u64 {
+        (self.vertices.text_bytes() + self.literals.text_bytes()) as u64
+    }
+
     /// Bytes that terms and edges are kept in. Costs a look at each predicate.
     #[must_use]
     pub fn bytes(&self) -> u64 {

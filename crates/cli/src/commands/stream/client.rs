@@ -1,5 +1,9 @@
 //! How is a running server asked over HTTP?
+//!
+//! It may be any server, and a mistaken one: what it refuses is read up to a bound, and it is waited for no
+//! longer than something could take.
 
+use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,7 +16,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use ureq::http::{Request, Response, header};
 use ureq::tls::{PemItem, TlsConfig, parse_pem};
-use ureq::{Agent, Body, BodyReader};
+use ureq::{Agent, AsSendBody, Body, BodyReader};
 
 use super::secured;
 use super::trust::trusting;
@@ -20,6 +24,13 @@ use crate::failure::{WrongQuery, excerpt};
 use crate::stream_args::{DEFAULT_URL, ServerArguments};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a server may do nothing that is asked for something,
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
+/// and one that is to change something, which it answers once that is done: by default an evaluation takes 60 s
+/// at most, and a push may complete several.
+const CHANGE_TIMEOUT: Duration = Duration::from_secs(600);
+/// What is read of an answer that refuses something, in bytes.
+const MOST_REFUSAL_BYTES: u64 = 64 << 10;
 /// Errors come as problem documents (RFC 9457), which have line and column.
 const ACCEPT: &str = "application/json, text/event-stream, application/problem+json";
 /// Bodies from this size on, in bytes, are sent once the server says that it takes them: one that refuses them
@@ -35,6 +46,7 @@ pub(crate) struct Client {
     /// Nobody named it.
     is_default: bool,
     authorization: Option<String>,
+    patience: Option<Duration>,
 }
 
 /// How a server is asked.
@@ -42,8 +54,19 @@ pub(crate) struct Client {
 pub(crate) struct Asking {
     /// How long a request may take as a whole; as long as it does if nothing is said.
     pub(crate) limit: Option<Duration>,
+    /// How long the server may do nothing meanwhile, if not what is usual for what it is asked.
+    pub(crate) patience: Option<Duration>,
     /// Whether any certificate will do.
     pub(crate) trusts_any: bool,
+}
+
+/// How long an answer that has begun may pause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pauses {
+    /// As results do that come when there are some.
+    Any,
+    /// As long as its begin may take.
+    Bounded,
 }
 
 /// What a server refused.
@@ -77,6 +100,7 @@ impl Client {
     pub(crate) fn asking(server: &ServerArguments, asking: Asking) -> anyhow::Result<Self> {
         let mut config = Agent::config_builder()
             .http_status_as_error(false)
+            .timeout_resolve(Some(CONNECT_TIMEOUT))
             .timeout_connect(Some(CONNECT_TIMEOUT))
             .timeout_global(asking.limit)
             .proxy(None);
@@ -98,6 +122,7 @@ impl Client {
             url: url.to_owned(),
             is_default: url == DEFAULT_URL,
             authorization: authorization(server),
+            patience: asking.patience,
         })
     }
 
@@ -108,12 +133,12 @@ impl Client {
         serde_json::from_str(&reply).with_context(|| format!("{}{path}: no JSON", self.url))
     }
 
-    /// Opens an answer that goes on.
+    /// Opens an answer that goes on, with pauses of any length once it has begun.
     ///
     /// # Errors
     /// A server that cannot be reached, and what it refuses.
     pub(super) fn open(&self, path: &str) -> anyhow::Result<BodyReader<'static>> {
-        let response = self.send(("GET", path), None, None)?;
+        let response = self.send(("GET", path), None, None, Pauses::Any)?;
         let opened = self.refused(path, response)?.map_err(Refused::error)?;
         Ok(opened
             .into_body()
@@ -145,7 +170,7 @@ impl Client {
         (method, path): (&str, &str),
         body: Option<(&str, &[u8])>,
     ) -> Asked<String> {
-        let response = self.send((method, path), body, producer)?;
+        let response = self.send((method, path), body, producer, Pauses::Bounded)?;
         Ok(match self.refused(path, response)? {
             Ok(mut response) => Ok(self.text(path, &mut response)?),
             Err(refused) => Err(refused),
@@ -157,6 +182,7 @@ impl Client {
         (method, path): (&str, &str),
         body: Option<(&str, &[u8])>,
         producer: Option<(&str, u64)>,
+        pauses: Pauses,
     ) -> anyhow::Result<Response<Body>> {
         let address = format!("{}{path}", self.url);
         let mut request = Request::builder()
@@ -177,13 +203,20 @@ impl Client {
             request = request.header("Sequence", sequence);
         }
         let wrong = || format!("{address}: no address of a server");
+        let usual = match method {
+            "GET" => READ_TIMEOUT,
+            _ => CHANGE_TIMEOUT,
+        };
+        let patience = Some(self.patience.unwrap_or(usual));
         let sent = match (method, body) {
-            (_, Some((_, bytes))) => self.agent.run(request.body(bytes).with_context(wrong)?),
+            (_, Some((_, bytes))) => {
+                self.run(request.body(bytes).with_context(wrong)?, patience, pauses)
+            }
             ("POST", None) => {
                 let nothing: &[u8] = &[];
-                self.agent.run(request.body(nothing).with_context(wrong)?)
+                self.run(request.body(nothing).with_context(wrong)?, patience, pauses)
             }
-            (_, None) => self.agent.run(request.body(()).with_context(wrong)?),
+            (_, None) => self.run(request.body(()).with_context(wrong)?, patience, pauses),
         };
         // As text: a connection that breaks is not standard output's, whose reader wants no more.
         sent.map_err(|error| match (distrust(&error), self.is_default) {
@@ -193,6 +226,23 @@ impl Client {
             ),
             (None, false) => anyhow!("{address}: {error}; is a server there?"),
         })
+    }
+
+    fn run<S: AsSendBody>(
+        &self,
+        request: Request<S>,
+        patience: Option<Duration>,
+        pauses: Pauses,
+    ) -> Result<Response<Body>, ureq::Error> {
+        let request = self.agent.configure_request(request);
+        let request = request
+            .timeout_recv_response(patience)
+            .timeout_per_write(patience);
+        let request = match pauses {
+            Pauses::Any => request,
+            Pauses::Bounded => request.timeout_per_read(patience),
+        };
+        self.agent.run(request.build())
     }
 
     fn refused(
@@ -206,7 +256,7 @@ impl Client {
         }
         let seconds = response.headers().get(header::RETRY_AFTER);
         let seconds = seconds.and_then(|seconds| seconds.to_str().ok()?.parse().ok());
-        let text = self.text(path, &mut response)?;
+        let text = self.refusal_text(path, &mut response)?;
         // Other JSON, such as what says that a server is not well, is no problem document.
         let problem = serde_json::from_str(&text).ok();
         let problem = problem.filter(|problem: &Problem| !problem.detail.is_empty());
@@ -219,6 +269,16 @@ impl Client {
             retry_after: seconds.map(Duration::from_secs),
             problem,
         }))
+    }
+
+    /// The beginning of an answer that refuses something: a mistaken address may have one without an end.
+    fn refusal_text(&self, path: &str, response: &mut Response<Body>) -> anyhow::Result<String> {
+        let whole = response.body_mut().with_config().limit(u64::MAX).reader();
+        let mut text = Vec::new();
+        let read = whole.take(MOST_REFUSAL_BYTES).read_to_end(&mut text);
+        // As text: a connection that breaks is not standard output's, whose reader wants no more.
+        read.map_err(|error| anyhow!("{}{path}: {error}", self.url))?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
     fn text(&self, path: &str, response: &mut Response<Body>) -> anyhow::Result<String> {
@@ -323,7 +383,81 @@ impl Refused {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+    use std::net::TcpListener;
+
     use super::*;
+
+    /// A client of a server that gives one answer to whatever it is asked, if it gives one, and hangs up when
+    /// the client has.
+    fn asked<T>(answer: Option<Vec<u8>>, ask: impl FnOnce(Client) -> T) -> T {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let server = ServerArguments {
+            url: Some(format!("http://{}", listener.local_addr().expect("a port"))),
+            ca: None,
+            user: None,
+            token: None,
+        };
+        let client = Client::asking(
+            &server,
+            Asking {
+                // An answer is there at once, or never.
+                patience: Some(Duration::from_millis(match answer {
+                    Some(_) => 60_000,
+                    None => 100,
+                })),
+                ..Asking::default()
+            },
+        );
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let (mut stream, _) = listener.accept().expect("a client");
+                if let Some(answer) = answer {
+                    let mut request = [0; 1024];
+                    let _read = stream.read(&mut request).expect("a request");
+                    // It need not be read to its end.
+                    let _written = stream.write_all(&answer);
+                }
+                let _hung_up = stream.read_to_end(&mut Vec::new());
+            });
+            ask(client.expect("nothing is wrong"))
+        })
+    }
+
+    #[test]
+    fn a_server_that_does_not_answer_is_given_up() {
+        for method in ["GET", "POST", "PUT"] {
+            let body = (method != "GET").then_some(("text/plain", &b"x"[..]));
+            let reply = asked(None, |client| client.ask(method, "/streams", body));
+            let said = reply.expect_err("no answer").to_string();
+            assert!(said.contains("timeout"), "{method}: {said}");
+        }
+        let opened = asked(None, |client| {
+            client.open("/continuous/q/results").map(drop)
+        });
+        assert!(
+            opened
+                .expect_err("no answer")
+                .to_string()
+                .contains("timeout")
+        );
+    }
+
+    #[test]
+    fn a_refusal_without_an_end_is_read_to_a_bound() {
+        const MUCH: usize = 16 << 20;
+        let mut answer =
+            format!("HTTP/1.1 404 Not Found\r\nContent-Length: {MUCH}\r\n\r\n").into_bytes();
+        answer.resize(answer.len() + MUCH, b'x');
+        let said = asked(Some(answer), |client| client.get("/streams"));
+        let said = said.expect_err("it is refused").to_string();
+        let bytes = said.matches('x').count() as u64;
+        assert!(
+            (1 << 10..=MOST_REFUSAL_BYTES).contains(&bytes),
+            "{bytes} bytes"
+        );
+        assert!(said.contains("404 Not Found"), "{}", &said[..100]);
+    }
 
     #[test]
     fn a_reason_is_what_follows_the_place() {

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::client::Client;
 use crate::output;
+use crate::printable::printable;
 use crate::stream_args::ListArguments;
 
 /// # Errors
@@ -74,7 +75,7 @@ fn table_of_queries(queries: &Value) -> Table {
 }
 
 fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
+    printable(value.as_str().unwrap_or_default()).into_owned()
 }
 
 fn number(value: &Value) -> String {

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::client::Client;
 use crate::output;
+use crate::printable::printable;
 use crate::stream_args::WatchArguments;
 
 /// # Errors
@@ -101,7 +102,7 @@ fn shown(result: &Value, names: &Names) -> anyhow::Result<String> {
         head += &format!(", {missed} before it missed");
     }
     let body = match (&result["error"], &result["boolean"], &result["triples"]) {
-        (Value::String(error), _, _) => format!("error: {error}\n"),
+        (Value::String(error), _, _) => format!("error: {}\n", printable(error)),
         (_, Value::Bool(value), _) => format!("{value}\n"),
         (_, _, Value::String(triples)) => {
             let removed = result["removed"].as_str().unwrap_or_default();
