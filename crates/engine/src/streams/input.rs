@@ -206,6 +206,7 @@ impl Inner {
     /// # Errors
     /// Those of a transaction; it waits on.
     pub(super) fn catch_up(self: &Arc<Self>, stream: &Stream) -> Result<(), EngineError> {
+        self.begin_late();
         if stream.is_behind.load(Relaxed) {
             self.close_batches(stream)?;
             self.wake_readers(stream);

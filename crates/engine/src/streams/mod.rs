@@ -87,6 +87,8 @@ pub(crate) struct Streams {
     candidates: Mutex<Vec<TermId>>,
     /// How often ids were taken from terms, which plans remember.
     forgotten: AtomicU64,
+    /// Queries that are registered, and are yet to begin: there was no room for the word that they do.
+    unbegun: Mutex<Vec<Arc<Continuous>>>,
     /// What was done, for the store to be opened again.
     journal: OnceLock<Arc<journal::Journal>>,
     /// Held to read while something that a state has is said in the journal and done in memory. Taken
