@@ -405,6 +405,23 @@ fn streams_are_made_until_they_take_their_share() {
 }
 
 #[test]
+fn a_definition_is_refused_that_is_longer_than_one_may_be() {
+    let database = Database::new();
+    let mut definition = StreamDefinition::new("http://e/s");
+    let predicates = (0..40_000).map(|number| format!("http://e/some/long/name/of/{number}"));
+    definition.timeless = Some(jindou_engine::Predicates::Some(predicates.collect()));
+    let refused = database.create_stream("s", definition).unwrap_err();
+    let said = refused.to_string();
+    assert!(
+        matches!(refused, EngineError::InvalidQuery { .. }),
+        "{said}"
+    );
+    assert!(said.starts_with("s: the definition has "), "{said}");
+    assert!(said.ends_with("and one may have 1048576 at most"), "{said}");
+    assert!(database.streams().is_empty());
+}
+
+#[test]
 fn windows_of_batches_of_one_tuple_are_counted() {
     let _one = one();
     let database = Database::new();

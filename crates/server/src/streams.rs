@@ -7,11 +7,12 @@
 use std::sync::Arc;
 
 use hyper::body::Incoming;
-use hyper::header::HeaderMap;
+use hyper::header::{HeaderMap, HeaderValue, VARY};
 use hyper::{Method, Request, Response, StatusCode};
+use jindou_engine::results::{GraphFormat, Offer};
 use jindou_engine::{
-    ContinuousStatus, Database, EngineError, Reservation, StreamDefinition, StreamStatus,
-    TupleFormat,
+    ContinuousStatus, Database, EngineError, MOST_DEFINITION_BYTES, Reservation, StreamDefinition,
+    StreamStatus, TupleFormat, json_bytes,
 };
 use serde::Serialize;
 use tokio::sync::oneshot;
@@ -41,6 +42,8 @@ const TEXTS: [&str; 3] = [
     "application/rsp-ql",
     "text/plain",
 ];
+/// What a compressed answer takes while it grows, as a multiple of an answer that cannot be compressed.
+const GZIP_FACTOR: usize = 3;
 /// What pushed tuples take, as a multiple of their text: that, a copy, and the terms of each.
 pub(crate) const PUSH_FACTOR: usize = 6;
 
@@ -135,7 +138,7 @@ impl Service {
             Endpoint::Streams if reads => {
                 if let Some(offer) = vocals::preferred(request.headers()) {
                     let all = self.executor.ask(|database| Ok(database.streams())).await?;
-                    return vocals::respond(&self.base_url(&request)?, &all, &offer);
+                    return self.described_in_rdf(&request, &all, &offer);
                 }
                 let connectors = Arc::clone(&self.connectors);
                 let all = self.executor.ask(move |database| {
@@ -155,7 +158,7 @@ impl Service {
             Endpoint::Stream(name) if reads => {
                 if let Some(offer) = vocals::preferred(request.headers()) {
                     let one = self.executor.ask(move |database| stream(database, &name));
-                    return vocals::respond(&self.base_url(&request)?, &[one.await?], &offer);
+                    return self.described_in_rdf(&request, &[one.await?], &offer);
                 }
                 let connectors = Arc::clone(&self.connectors);
                 let one = self
@@ -246,6 +249,14 @@ impl Service {
         }
         let write = self.write_of(described(&request), 0, client);
         let body = self.receive(request).await?;
+        // Before it is read, which takes a multiple of the text.
+        if body.bytes.len() as u64 > MOST_DEFINITION_BYTES {
+            let message = format!(
+                "the definition has {} bytes, and one may have {MOST_DEFINITION_BYTES} at most",
+                body.bytes.len()
+            );
+            return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message));
+        }
         let definition: StreamDefinition = serde_json::from_slice(&body.bytes)
             .map_err(|error| Refusal::bad_request(format!("this describes no stream: {error}")))?;
         self.check_source(&name, definition.source.as_ref()).await?;
@@ -333,7 +344,31 @@ impl Service {
         headers: &HeaderMap,
     ) -> Result<Response<Body>, Refusal> {
         let gzip = self.config.gzip && respond::accepts_gzip(headers);
-        respond::results(JSON, text_of(value)?, gzip, self.pool())
+        let bytes = usize::try_from(json_bytes(value)).unwrap_or(usize::MAX);
+        // What is compressed is beside the text, and grows by doubling.
+        let factor = if gzip { 1 + GZIP_FACTOR } else { 1 };
+        let _memory = self.reserve_large(bytes.saturating_mul(factor))?;
+        let mut text = Vec::with_capacity(bytes);
+        serde_json::to_writer(&mut text, value).map_err(|_| Refusal::internal())?;
+        respond::results(JSON, text, gzip, self.pool())
+    }
+
+    /// What streams are, in a format of RDF.
+    fn described_in_rdf(
+        &self,
+        request: &Request<Incoming>,
+        streams: &[StreamStatus],
+        offer: &Offer<GraphFormat>,
+    ) -> Result<Response<Body>, Refusal> {
+        let base_url = self.base_url(request)?;
+        let bytes = vocals::bytes(&base_url, streams, offer.format)?;
+        let _memory = self.reserve_large(bytes)?;
+        let mut text = Vec::with_capacity(bytes);
+        vocals::write(&base_url, streams, offer.format, &mut text, |_| ())?;
+        let mut response = respond::results(offer.media_type, text, false, self.pool())?;
+        let vary = HeaderValue::from_static("accept");
+        response.headers_mut().insert(VARY, vary);
+        Ok(response)
     }
 }
 

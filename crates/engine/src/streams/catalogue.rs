@@ -134,11 +134,13 @@ impl Database {
         definition: StreamDefinition,
     ) -> Result<bool, EngineError> {
         self.check_names_writable()?;
+        check_length(name, &definition)?;
         check_definition(name, &definition)?;
         if definition.durable && self.inner().directory.is_none() {
             return Err(EngineError::InvalidQuery {
                 message: format!(
-                    "{name}: \"durable\" is of streams of a stored database, and this one is in memory only"
+                    "{name}: \"durable\" needs a log, and this database is in memory only; leave it out, or keep \
+                     the database in a folder, as `jindou serve --location DIR` does"
                 ),
             });
         }
@@ -428,6 +430,16 @@ pub(super) fn check_definition(
         message: error.to_string(),
     })?;
     check_source(definition)
+}
+
+/// # Errors
+/// [`EngineError::InvalidQuery`] for a definition that is too long to be made a stream. One that is there, as
+/// of an earlier version, stays.
+fn check_length(name: &str, definition: &StreamDefinition) -> Result<(), EngineError> {
+    let length = definition.json_bytes();
+    length.map(drop).map_err(|error| EngineError::InvalidQuery {
+        message: format!("{name}: {error}"),
+    })
 }
 
 pub(super) fn in_use(message: String) -> EngineError {

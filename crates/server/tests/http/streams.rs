@@ -199,6 +199,22 @@ fn a_definition_that_makes_no_sense_is_refused_by_its_field() {
         let answer = put(&server, &format!("/streams/{name}"), JSON, body);
         assert_status(&answer, 400, part);
     }
+    let long = format!(r#"{{"iri":"http://e/{}"}}"#, "x".repeat(1 << 20));
+    let answer = put(&server, "/streams/s", JSON, &long);
+    assert_status(&answer, 413, "one may have 1048576 at most");
+    // Shorter as it is written here than as it is kept.
+    let lists = ["timing", "timeless"].map(|list| {
+        let iris = (0..9_000).map(|number| format!("\"http://e/{list}/{number}/a/long/name\""));
+        format!("\"{list}\":[{}]", iris.collect::<Vec<_>>().join(","))
+    });
+    let context = "\"context\":{\"a\":\"http://e/\\u0001\"}";
+    let body = format!(r#"{{"iri":"http://e/s",{},{context}}}"#, lists.join(","));
+    assert!(body.len() < 1 << 20, "{}", body.len());
+    assert_eq!(put(&server, "/streams/long", JSON, &body).status, 201);
+    assert_eq!(server.send("DELETE", "/streams/long", "", "").status, 204);
+    let durable = r#"{"iri":"http://e/s","durable":true}"#;
+    let answer = put(&server, "/streams/s", JSON, durable);
+    assert_status(&answer, 400, "jindou serve --location DIR");
     let form = "Content-Type: application/x-www-form-urlencoded\r\n";
     let answer = put(&server, "/streams/s", form, r#"{"iri":"http://e/s"}"#);
     assert_status(&answer, 415, "application/json");
@@ -412,6 +428,39 @@ fn registrations_end_where_they_take_their_share_of_memory() {
     assert_status(&refused, 503, "one more takes more than");
     assert_eq!(server.send("DELETE", "/continuous/q0", "", "").status, 204);
     assert_eq!(put(&server, "/continuous/other", QUERY, LATEST).status, 201);
+}
+
+#[test]
+fn what_lists_streams_is_counted_before_it_is_made() {
+    const MEMORY: u64 = 64 << 20;
+    let pool = Arc::new(MemoryPool::new(MEMORY));
+    let mut engine = Config::default();
+    engine.memory_pool = Some(Arc::clone(&pool));
+    let server = Running::with_engine(engine, |_| ());
+    for number in 0..10 {
+        let predicates = (0..4_000).map(|predicate| format!("\"http://e/{predicate}\""));
+        let predicates: Vec<String> = predicates.collect();
+        let body = format!(
+            r#"{{"iri":"http://e/{number}","timeless":[{}]}}"#,
+            predicates.join(",")
+        );
+        let made = put(&server, &format!("/streams/s{number}"), JSON, &body);
+        assert_status(&made, 201, "");
+    }
+    let turtle = "Host: localhost\r\nAccept: text/turtle\r\n";
+    let kinds = ["", "Accept-Encoding: gzip\r\n", turtle];
+    let all = server.get("/streams", "");
+    assert_eq!(all.status, 200);
+    let free = pool.limit_bytes() - pool.held_bytes();
+    let rest = pool.reserve(free - (256 << 10));
+    let rest = rest.expect("there is so much");
+    for kind in kinds {
+        assert_status(&server.get("/streams", kind), 503, "memory");
+    }
+    drop(rest);
+    for kind in kinds {
+        assert_eq!(server.get("/streams", kind).status, 200, "{kind}");
+    }
 }
 
 #[test]
