@@ -40,6 +40,8 @@ pub(crate) struct Stream {
     pub(super) late_facts: Mutex<Vec<(u64, Tuples)>>,
     /// Held while complete batches become part of the data, one after the other.
     pub(super) closing: Mutex<()>,
+    /// Whoever would not wait for `closing` left complete batches to the thread that has it.
+    pub(super) is_left: AtomicBool,
     /// Something that is complete could not become part of the data yet.
     pub(super) is_behind: AtomicBool,
     /// What was part of the data when the database was opened.
@@ -131,6 +133,7 @@ impl Stream {
             intake: Mutex::new(Intake::new(definition.interval_ms, definition.lateness_ms)),
             heard: Mutex::default(),
             closing: Mutex::default(),
+            is_left: AtomicBool::new(false),
             is_behind: AtomicBool::new(false),
             standings: Mutex::default(),
             ring: Mutex::new(time_ring()),
