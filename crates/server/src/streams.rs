@@ -195,7 +195,7 @@ impl Service {
                 let connectors = Arc::clone(&self.connectors);
                 let work = move |database: &Database| match database.drop_stream(&name)? {
                     true => {
-                        connectors.update();
+                        connectors.end_dropped();
                         Ok(())
                     }
                     false => Err(absent("stream", &name)),
@@ -217,7 +217,7 @@ impl Service {
                 let connectors = Arc::clone(&self.connectors);
                 let work = move |database: &Database| match database.unregister(&name)? {
                     true => {
-                        connectors.update();
+                        connectors.end_dropped();
                         Ok(())
                     }
                     false => Err(absent("continuous query", &name)),
@@ -261,9 +261,12 @@ impl Service {
             .map_err(|error| Refusal::bad_request(format!("this describes no stream: {error}")))?;
         self.check_source(&name, definition.source.as_ref()).await?;
         let connectors = Arc::clone(&self.connectors);
+        let has_source = definition.source.is_some();
         let work = move |database: &Database| {
             let is_new = database.create_stream(&name, definition)?;
-            connectors.update();
+            if has_source {
+                connectors.update();
+            }
             Ok((is_new, Fed::new(stream(database, &name)?, &connectors)))
         };
         let made = self.executor.change(write, work).await?;

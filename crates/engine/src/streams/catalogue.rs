@@ -72,7 +72,7 @@ impl Names {
 
     fn insert_query(&mut self, query: Arc<Continuous>) {
         for stream in distinct(&query.streams) {
-            stream.readers.write().push(Arc::clone(&query));
+            stream.readers.write().add(&query);
         }
         if let Some(stream) = &query.publishes {
             let made = Arc::clone(stream);
@@ -102,8 +102,7 @@ impl Names {
             return;
         };
         for stream in distinct(&query.streams) {
-            let mut readers = stream.readers.write();
-            readers.retain(|reader| !Arc::ptr_eq(reader, &query));
+            stream.readers.write().remove(&query);
         }
         if let Some(stream) = &query.publishes {
             self.streams.remove(&stream.name);
@@ -192,7 +191,9 @@ impl Database {
             )));
         }
         let mut queries = names.queries.values();
-        if let Some(query) = queries.find(|query| query.makes(&stream)) {
+        if stream.is_made
+            && let Some(query) = queries.find(|query| query.makes(&stream))
+        {
             return Err(in_use(format!(
                 "the continuous query {} makes {name}",
                 query.name
@@ -486,7 +487,7 @@ fn published(continuous: &Continuous, names: &Names) -> Result<Option<Arc<Stream
     definition.durable = continuous.is_durable;
     check_definition(name, &definition)?;
     let number = continuous.number;
-    Ok(Some(Arc::new(Stream::new(number, name, definition, None))))
+    Ok(Some(Arc::new(Stream::made(number, name, definition))))
 }
 
 /// A query over the streams that there are.

@@ -210,10 +210,16 @@ impl StreamFeed {
         self.database.tuples(stream, format, message.time_ms, text)
     }
 
-    fn check_there(&self) -> Result<(), EngineError> {
+    /// Whether the stream is there still.
+    #[must_use]
+    pub fn is_there(&self) -> bool {
         let names = self.database.inner().streams.names.read();
         let named = names.streams.get(&self.stream.name);
-        match named.is_some_and(|named| Arc::ptr_eq(named, &self.stream)) {
+        named.is_some_and(|named| Arc::ptr_eq(named, &self.stream))
+    }
+
+    fn check_there(&self) -> Result<(), EngineError> {
+        match self.is_there() {
             true => Ok(()),
             false => Err(EngineError::NotFound {
                 what: format!("stream {}", self.stream.name),

@@ -25,6 +25,7 @@ mod late;
 mod leaving;
 mod plans;
 mod pool;
+mod readers;
 mod records;
 #[cfg(test)]
 mod records_tests;

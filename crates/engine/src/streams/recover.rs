@@ -144,7 +144,9 @@ impl Reading<'_> {
             } => self.register((query, name, text), Paused(is_paused))?,
             Record::Unregister { query } => {
                 if let Some(query) = self.queries.remove(&query) {
-                    self.streams.retain(|_, stream| !query.makes(stream));
+                    if query.publishes.is_some() {
+                        self.streams.remove(&query.number);
+                    }
                     let mut names = self.database.inner().streams.names.write();
                     names.remove_query(&query.name);
                 }

@@ -79,8 +79,7 @@ fn put_record(record: &Record<'_>, put: &mut Put<'_>) -> io::Result<()> {
 
 /// Writes what makes the same streams and queries, each after what it needs.
 pub(super) fn put_catalogue(names: &Names, put: &mut Put<'_>) -> io::Result<()> {
-    let made = |stream: &Arc<Stream>| names.queries.values().any(|query| query.makes(stream));
-    let is_own = |(_, stream): &(&String, &Arc<Stream>)| !made(stream);
+    let is_own = |(_, stream): &(&String, &Arc<Stream>)| !stream.is_made;
     for (name, stream) in names.streams.iter().filter(is_own) {
         let record = Record::CreateStream {
             stream: stream.number,

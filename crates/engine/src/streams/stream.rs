@@ -7,8 +7,8 @@ use jindou_store::window::{Ring, RingSnapshot};
 use jindou_stream::{Intake, Numbers, Producers, StreamDefinition, TimelessPredicates};
 use parking_lot::{Mutex, RwLock};
 
-use super::continuous::Continuous;
 use super::late::LateLines;
+use super::readers::Readers;
 use super::registrations::Registered;
 use super::rings::{number_ring, time_ring};
 use super::tick::Heard;
@@ -26,6 +26,8 @@ pub(crate) struct Stream {
     pub(super) definition: Arc<StreamDefinition>,
     /// Its share of all; none of one that a query makes, which has its own.
     _registered: Option<Registered>,
+    /// It is what a query makes.
+    pub(super) is_made: bool,
     /// As the definition has them.
     pub(super) timeless: TimelessPredicates,
     /// Held while tuples are put into batches.
@@ -55,7 +57,7 @@ pub(crate) struct Stream {
     /// All tuples before this are part of the data.
     stable_ms: AtomicI64,
     /// Queries that read it.
-    pub(super) readers: RwLock<Vec<Arc<Continuous>>>,
+    pub(super) readers: RwLock<Readers>,
     pub(super) counts: Counts,
     /// Late tuples that are kept aside.
     late: Mutex<LateLines>,
@@ -146,6 +148,15 @@ impl Stream {
             waiting_bytes: AtomicU64::new(0),
             definition: Arc::new(definition),
             _registered: registered,
+            is_made: false,
+        }
+    }
+
+    /// The stream that a query makes.
+    pub(super) fn made(query: u64, name: &str, definition: StreamDefinition) -> Self {
+        Self {
+            is_made: true,
+            ..Self::new(query, name, definition, None)
         }
     }
 
