@@ -4,6 +4,7 @@
 //! block: tuples that complete a window have its queries evaluated before they are acknowledged. What
 //! only asks runs there, too, as it may wait for a lock that such a thread has.
 
+use std::fmt;
 use std::sync::Arc;
 
 use hyper::body::Incoming;
@@ -108,6 +109,24 @@ impl Endpoint {
     }
 }
 
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Streams => f.write_str("streams"),
+            Self::Queries => f.write_str("continuous queries"),
+            Self::Stream(name) | Self::Heartbeat(name) | Self::Late(name) => {
+                write!(f, "the stream {name}")
+            }
+            Self::Query(name)
+            | Self::Pause(name)
+            | Self::Resume(name)
+            | Self::Results(name)
+            | Self::Sinks(name) => write!(f, "the continuous query {name}"),
+            Self::Sink(query, name) => write!(f, "the sink {name} of the continuous query {query}"),
+        }
+    }
+}
+
 impl Service {
     /// Answers a request about streams and continuous queries, of any method but OPTIONS.
     pub(crate) async fn streams(
@@ -121,7 +140,7 @@ impl Service {
         let reads = matches!(method, Method::GET | Method::HEAD);
         let is_socket = websocket::is_asked_for(&request);
         if !reads {
-            self.check_write(&request)?;
+            self.check_change(&endpoint, &request)?;
         }
         if self.executor.database.has_resting_streams() {
             return Err(Refusal::new(
@@ -372,6 +391,21 @@ impl Service {
         let vary = HeaderValue::from_static("accept");
         response.headers_mut().insert(VARY, vary);
         Ok(response)
+    }
+
+    /// Refuses what may not change what a request is about.
+    fn check_change(
+        &self,
+        endpoint: &Endpoint,
+        request: &Request<Incoming>,
+    ) -> Result<(), Refusal> {
+        match self.config.read_only {
+            true => Err(Refusal::new(
+                StatusCode::FORBIDDEN,
+                format!("this server was started to read only; it does not change {endpoint}"),
+            )),
+            false => self.check_write(request),
+        }
     }
 }
 

@@ -82,6 +82,8 @@ pub(crate) struct Streams {
     registrations: Arc<registrations::Registrations>,
     /// The store has streams, and was opened to be read only.
     pub(crate) are_resting: AtomicBool,
+    /// What they were was read all the same.
+    are_shown: AtomicBool,
     /// Transactions of which queries without windows are yet to hear.
     pub(crate) published: Arc<Published>,
     /// Terms that only streams have.
@@ -114,10 +116,20 @@ impl Streams {
 
 impl Database {
     /// True if the store was opened to be read only and has streams: neither they nor continuous queries
-    /// are there, until it is opened to be written.
+    /// are there, until they are [shown](Self::show_resting_streams), or it is opened to be written.
     #[must_use]
     pub fn has_resting_streams(&self) -> bool {
-        self.inner().streams.are_resting.load(Relaxed)
+        let streams = &self.inner().streams;
+        streams.are_resting.load(Relaxed) && !streams.are_shown.load(Relaxed)
+    }
+
+    /// # Errors
+    /// [`EngineError::ReadOnly`] where streams rest.
+    pub(crate) fn check_streams_awake(&self) -> Result<(), EngineError> {
+        match self.inner().streams.are_resting.load(Relaxed) {
+            true => self.check_names_writable(),
+            false => Ok(()),
+        }
     }
 
     /// About the bytes of what [`Database::streams`] and [`Database::continuous_queries`] say, as text.

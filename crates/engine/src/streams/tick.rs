@@ -60,6 +60,9 @@ impl Database {
     /// # Errors
     /// Those of a transaction, after all streams had their turn: the first.
     pub fn tick(&self) -> Result<Option<Duration>, EngineError> {
+        if self.check_streams_awake().is_err() {
+            return Ok(None);
+        }
         let may_fail = self.inner().directory.is_some();
         let (streams, others): (Vec<Arc<Stream>>, Vec<Arc<Stream>>) = {
             let names = self.inner().streams.names.read();

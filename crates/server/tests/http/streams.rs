@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::time::Duration;
 
-use jindou_engine::{Clock, Config, Database, MemoryPool, StreamDefinition};
+use jindou_engine::{
+    Clock, Config, Database, MemoryPool, StreamDefinition, TimeSource, TupleFormat,
+};
 use jindou_server::Cors;
 use serde_json::{Value, json};
 
@@ -1096,17 +1098,98 @@ fn what_a_producer_sends_again_is_taken_once() {
 }
 
 #[test]
-fn streams_of_a_store_that_is_read_only_are_said_to_rest() {
+fn streams_of_a_store_that_is_read_only_are_shown_and_not_changed() {
     let folder = tempfile::tempdir().unwrap();
     let location = folder.path().join("store");
     let database = Database::open_or_create(&location, Config::default()).unwrap();
-    database
-        .create_stream("s", StreamDefinition::new("http://e/s"))
-        .unwrap();
+    let mut durable = StreamDefinition::new("http://e/s");
+    durable.durable = true;
+    database.create_stream("s", durable).unwrap();
+    let mut arrival = StreamDefinition::new("http://e/now");
+    arrival.time = TimeSource::Arrival;
+    database.create_stream("now", arrival).unwrap();
+    database.register("q", LATEST).unwrap();
+    let lines = "500\t<http://e/x> <http://e/p> \"1\" .\n1500\t<http://e/x> <http://e/p> \"2\" .\n";
+    let format = TupleFormat::Lines;
+    database.push("s", format, None, lines.into()).unwrap();
+    let before = database.stream("s").unwrap();
     drop(database);
     let database = Database::open_to_read(&location, Config::default()).unwrap();
-    let server = Running::with_database(database, |config| config.read_only = true);
+    assert!(database.has_resting_streams());
+    let open = |database: &Database| {
+        Running::with_database(database.clone(), |config| config.read_only = true)
+    };
+    let server = open(&database);
     for target in ["/streams", "/streams/s", "/continuous"] {
         assert_status(&server.get(target, ""), 403, "rest");
     }
+    drop(server);
+    database.show_resting_streams().unwrap();
+    assert!(!database.has_resting_streams());
+    let server = open(&database);
+    let all = server.get("/streams", "").json();
+    assert_eq!(
+        (&all[0]["name"], &all[1]["name"]),
+        (&json!("now"), &json!("s"))
+    );
+    let one = server.get("/streams/s", "").json();
+    for (member, expected) in [
+        ("iri", json!("http://e/s")),
+        ("tuples", json!(2)),
+        ("batches", json!(before.batches)),
+        ("watermark_ms", json!(1_500)),
+        ("stable_ms", json!(before.stable_ms)),
+        ("waiting_bytes", json!(before.waiting_bytes)),
+        ("queries", json!(1)),
+    ] {
+        assert_eq!(one[member], expected, "{member}");
+    }
+    let turtle = server.get("/streams/s", "Host: localhost\r\nAccept: text/turtle\r\n");
+    assert_status(&turtle, 200, "http://e/s");
+    assert_eq!(server.get("/continuous", "").json()[0]["text"], LATEST);
+    assert_eq!(
+        server.get("/continuous/q", "").json()["last_instant_ms"],
+        1_000
+    );
+    assert_eq!(server.get("/streams/s/late", "").status, 200);
+    let mut events = Events::of(&server, "/continuous/q/results?after=0", "");
+    assert_eq!(events.next().unwrap().id, "1000:1");
+    for (method, target, named) in [
+        ("PUT", "/streams/t", "does not change the stream t"),
+        ("POST", "/streams/s", "does not change the stream s"),
+        ("DELETE", "/streams/s", "does not change the stream s"),
+        (
+            "POST",
+            "/streams/s/heartbeat?time=9000",
+            "does not change the stream s",
+        ),
+        (
+            "PUT",
+            "/continuous/r",
+            "does not change the continuous query r",
+        ),
+        (
+            "POST",
+            "/continuous/q/pause",
+            "does not change the continuous query q",
+        ),
+        (
+            "PUT",
+            "/continuous/q/sinks/k",
+            "does not change the sink k of the continuous query q",
+        ),
+    ] {
+        let answer = server.send(method, target, "", "");
+        assert_status(&answer, 403, "started to read only");
+        assert_status(&answer, 403, named);
+    }
+    // Whoever has the database changes nothing either.
+    assert_eq!(database.tick().unwrap(), None);
+    let pushed = database.push("s", format, None, lines.into());
+    let beaten = database.heartbeat("s", 9_000);
+    for error in [pushed.map(drop), beaten, database.heartbeat_now("now")] {
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("was opened to be read only"), "{error}");
+    }
+    assert_eq!(server.get("/streams/s", "").json()["tuples"], 2);
 }
