@@ -133,6 +133,28 @@ impl Connectors {
         }
     }
 
+    /// Ends those whose stream, query or sink was dropped: what [`update`](Self::update) does, where nothing was
+    /// made, at a cost that does not grow with what is left.
+    pub fn end_dropped(&self) {
+        let mut state = self.state.lock();
+        let gone: Vec<u64> = {
+            let sources = state.sources.iter();
+            let gone = sources.filter(|(_, running)| !running.job.feed.is_there());
+            gone.map(|(number, _)| *number).collect()
+        };
+        let gone_sinks: Vec<u64> = {
+            let sinks = state.sinks.iter();
+            let gone = sinks.filter(|(_, running)| !running.job.sink.is_there());
+            gone.map(|(number, _)| *number).collect()
+        };
+        if !gone.is_empty() || !gone_sinks.is_empty() {
+            state.keep(
+                |number| !gone.contains(&number),
+                |number| !gone_sinks.contains(&number),
+            );
+        }
+    }
+
     fn read(&self, feed: StreamFeed, has_room: Result<(), Refused>) -> Running<SourceJob> {
         let allowed = has_room.and_then(|()| self.check_source(feed.source()));
         let job = Arc::new(SourceJob {

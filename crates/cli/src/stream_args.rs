@@ -273,7 +273,8 @@ Examples:
   jindou stream watch warm
   jindou stream watch warm --after 0 --json | jq .results
 
-It ends when the query is dropped, after --limit results, or by Ctrl-C.")]
+It ends when the query is dropped, after --limit results, or by Ctrl-C. Where the server goes away, it connects
+again, and goes on after the last result that it printed.")]
 pub(crate) struct WatchArguments {
     /// Name of the query
     #[arg(value_name = "NAME", value_parser = parse_stream_name)]
@@ -288,6 +289,9 @@ pub(crate) struct WatchArguments {
     /// End after N results
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u64>,
+    /// End with an error when the server goes away, instead of connecting again
+    #[arg(long)]
+    pub(crate) once: bool,
     /// Show whole IRIs in tables, where prefixes of the query or of the store would shorten them
     #[arg(long)]
     pub(crate) full_iris: bool,

@@ -19,6 +19,27 @@ fn command(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
+/// A server that listens, and its address.
+fn serve(folder: &Path, bind: &str, options: &[&str]) -> (Child, String) {
+    let serve = [&["serve", "--bind", bind], options].concat();
+    let mut child = command(folder, &serve)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    let address = loop {
+        line.clear();
+        assert_ne!(said.read_line(&mut line).unwrap(), 0, "it ended");
+        if let Some((_, rest)) = line.split_once("http://") {
+            break rest.split('/').next().unwrap().to_owned();
+        }
+    };
+    // Nobody reads the rest, of which there is little.
+    std::thread::spawn(move || said.read_to_string(&mut String::new()));
+    (child, address)
+}
+
 /// A server that is ended with the test.
 struct Serving {
     folder: TempDir,
@@ -33,27 +54,20 @@ impl Serving {
 
     fn start_with(options: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let serve = [&["serve", "--bind", "127.0.0.1:0"], options].concat();
-        let mut child = command(folder.path(), &serve)
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut said = BufReader::new(child.stderr.take().unwrap());
-        let mut line = String::new();
-        let address = loop {
-            line.clear();
-            assert_ne!(said.read_line(&mut line).unwrap(), 0, "it ended");
-            if let Some((_, rest)) = line.split_once("http://") {
-                break rest.split('/').next().unwrap().to_owned();
-            }
-        };
-        // Nobody reads the rest, of which there is little.
-        std::thread::spawn(move || said.read_to_string(&mut String::new()));
+        let (child, address) = serve(folder.path(), "127.0.0.1:0", options);
         Self {
             folder,
             child,
             url: format!("http://{address}"),
         }
+    }
+
+    /// Kills the server, and starts one at the same address.
+    fn start_again(&mut self, options: &[&str]) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        let address = self.url.strip_prefix("http://").unwrap();
+        self.child = serve(self.folder.path(), address, options).0;
     }
 
     fn write(&self, name: &str, bytes: &[u8]) {
@@ -240,6 +254,61 @@ fn a_query_that_ends_ends_those_who_watch_it() {
 }
 
 #[test]
+fn who_watches_goes_on_when_the_server_is_there_again() {
+    const STORE: [&str; 2] = ["--location", "store"];
+    let mut server = Serving::start_with(&STORE);
+    server.write("warm.rq", WARM.as_bytes());
+    let create = [
+        "create",
+        "readings",
+        "--iri",
+        "http://e/readings",
+        "--durable",
+    ];
+    server.succeeds(&create);
+    server.succeeds(&["register", "warm", "warm.rq"]);
+    server.write("lines.tsv", lines().as_bytes());
+    server.succeeds(&["push", "readings", "lines.tsv"]);
+    let watch = |more: &[&str]| {
+        let arguments = [&["watch", "warm", "--after", "0", "--json"], more].concat();
+        let mut watcher = server.stream(&arguments);
+        let watcher = watcher.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut watcher = watcher.spawn().unwrap();
+        let results = BufReader::new(watcher.stdout.take().unwrap());
+        let notes = BufReader::new(watcher.stderr.take().unwrap());
+        (watcher, results, notes)
+    };
+    let (mut stays, mut results, mut notes) = watch(&["--limit", "3"]);
+    let (mut ends, mut others, mut reasons) = watch(&["--once"]);
+    let sequence = |results: &mut dyn BufRead| {
+        let mut line = String::new();
+        results.read_line(&mut line).unwrap();
+        let result: serde_json::Value = serde_json::from_str(&line).unwrap();
+        result["sequence"].as_u64()
+    };
+    for results in [&mut results, &mut others] {
+        assert_eq!([1, 2].map(|_| sequence(results)), [Some(1), Some(2)]);
+    }
+    server.start_again(&STORE);
+    let mut said = String::new();
+    notes.read_line(&mut said).unwrap();
+    assert!(said.contains("connecting again until Ctrl-C"), "{said}");
+    said.clear();
+    notes.read_line(&mut said).unwrap();
+    assert_eq!(said, "connected again\n");
+    server.succeeds(&["heartbeat", "readings", "3000"]);
+    assert_eq!(sequence(&mut results), Some(3));
+    assert!(stays.wait().unwrap().success());
+    assert_eq!(ends.wait().unwrap().code(), Some(1));
+    said.clear();
+    reasons.read_to_string(&mut said).unwrap();
+    assert!(
+        said.contains("--after 2 goes on once it is there again"),
+        "{said}"
+    );
+}
+
+#[test]
 fn what_is_wrong_is_said_in_its_place() {
     let server = Serving::with_query();
     server.write("wrong.rq", WARM.replace("FILTER", "FILTR").as_bytes());
@@ -363,6 +432,36 @@ fn files_are_decompressed_by_what_they_hold() {
     assert_eq!(report, "4 accepted, 0 late\n");
     let (_, said) = server.succeeds(&["replay", "readings", "zstd.tsv"]);
     assert!(said.starts_with("replayed 4 tuples in "), "{said}");
+}
+
+#[test]
+fn times_in_seconds_are_pointed_out_where_all_tuples_are_late() {
+    let server = Serving::with_query();
+    let line = |time: &str| format!("{time}\t<http://e/a> <http://e/reads> \"1\" .\n");
+    server.write("ms.tsv", line("1700000000000").as_bytes());
+    let seconds = line("1700000000") + &line("1700000600");
+    server.write("seconds.tsv", seconds.as_bytes());
+    server.write("mixed.tsv", (seconds + &line("1700000000000")).as_bytes());
+    server.write("late.tsv", line("1600000000000").as_bytes());
+    server.write("doc.nt", b"<http://e/a> <http://e/reads> \"1\" .\n");
+    let push = |arguments: &[&str]| server.succeeds(&[&["push", "readings"], arguments].concat());
+    assert_eq!(push(&["ms.tsv"]).1, "");
+    let (report, said) = push(&["seconds.tsv"]);
+    assert_eq!(report, "0 accepted, 2 late\n");
+    assert!(said.contains("look like seconds"), "{said}");
+    let (_, said) = push(&["doc.nt", "--time", "1700000000"]);
+    assert!(said.contains("look like seconds"), "{said}");
+    // Some were in time; or they are late as milliseconds are.
+    assert_eq!(
+        push(&["mixed.tsv"]),
+        ("1 accepted, 2 late\n".to_owned(), String::new())
+    );
+    assert_eq!(
+        push(&["late.tsv"]),
+        ("0 accepted, 1 late\n".to_owned(), String::new())
+    );
+    let (_, said) = server.succeeds(&["replay", "readings", "seconds.tsv"]);
+    assert_eq!(said.matches("look like seconds").count(), 1, "{said}");
 }
 
 #[test]

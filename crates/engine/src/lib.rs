@@ -88,9 +88,9 @@ pub use jindou_partition::{MapError, Shards, ShardsError};
 pub use jindou_store::log::Fsync;
 pub use jindou_store::{DurabilityOptions, Recovery, StoreError, StoreFile};
 pub use jindou_stream::{
-    BrokerProtocol, KafkaSink, KafkaSource, KafkaStart, LdesSource, MqttSink, MqttSource,
-    NAME_RULE, Predicates, SinkDefinition, SourceDefinition, StreamDefinition, TimeSource,
-    host_and_port, is_name,
+    BrokerProtocol, KafkaSink, KafkaSource, KafkaStart, LdesSource, MOST_DEFINITION_BYTES,
+    MqttSink, MqttSource, NAME_RULE, Predicates, SinkDefinition, SourceDefinition,
+    StreamDefinition, TimeSource, host_and_port, is_name, json_bytes,
 };
 pub use load::LoadReport;
 pub use merge::MergePolicy;

@@ -366,6 +366,59 @@ fn late_tuples_that_are_kept_are_part_of_the_memory_of_their_stream() {
 }
 
 #[test]
+fn a_concatenation_of_ordered_values_is_new_only_where_a_value_is() {
+    let database = Database::new();
+    stream(&database, "s");
+    let of = |inner: &str| {
+        format!(
+            "{PREFIX} SELECT ISTREAM ?x (GROUP_CONCAT(?y; SEPARATOR=' ') AS ?all) \
+             FROM NAMED WINDOW :w ON :s [RANGE 400ms STEP 100ms] WHERE {{ {inner} }} GROUP BY ?x"
+        )
+    };
+    let ordered = of("{ SELECT ?x ?y WHERE { WINDOW :w { ?x :p ?y } } ORDER BY ?y }");
+    database.register("q", &ordered).unwrap();
+    // The same values come again in other orders, before the ones before them expire, and more of others.
+    push(
+        &database,
+        "s",
+        &[(10, "x p 3"), (20, "x p 1"), (30, "x p 2"), (40, "z p 7")],
+    );
+    push(
+        &database,
+        "s",
+        &[(110, "x p 2"), (120, "y p 4"), (130, "x p 3")],
+    );
+    push(
+        &database,
+        "s",
+        &[(210, "x p 1"), (220, "y p 5"), (230, "x p 3")],
+    );
+    push(
+        &database,
+        "s",
+        &[(310, "x p 3"), (320, "x p 2"), (330, "x p 1")],
+    );
+    push(&database, "s", &[(410, "x p 1"), (420, "x p 0")]);
+    database.heartbeat("s", 500).unwrap();
+    let expected = found(&[
+        (100, &["\"1 2 3\"", "\"7\""]),
+        (200, &["\"4\""]),
+        (300, &["\"4 5\""]),
+        (400, &[]),
+        (500, &["\"0 1 2 3\""]),
+    ]);
+    let mut all = results(&database, "q");
+    for (_, rows) in &mut all {
+        rows.iter_mut().for_each(|row| {
+            let (_, text) = row.split_once(' ').expect("two cells");
+            *row = text.to_owned();
+        });
+        rows.sort();
+    }
+    assert_eq!(all, expected);
+}
+
+#[test]
 fn results_of_a_construct_are_a_stream_that_others_read() {
     let database = Database::new();
     stream(&database, "s");

@@ -405,6 +405,59 @@ fn streams_are_made_until_they_take_their_share() {
 }
 
 #[test]
+fn a_definition_is_refused_that_is_longer_than_one_may_be() {
+    let database = Database::new();
+    let mut definition = StreamDefinition::new("http://e/s");
+    let predicates = (0..40_000).map(|number| format!("http://e/some/long/name/of/{number}"));
+    definition.timeless = Some(jindou_engine::Predicates::Some(predicates.collect()));
+    let refused = database.create_stream("s", definition).unwrap_err();
+    let said = refused.to_string();
+    assert!(
+        matches!(refused, EngineError::InvalidQuery { .. }),
+        "{said}"
+    );
+    assert!(said.starts_with("s: the definition has "), "{said}");
+    assert!(said.ends_with("and one may have 1048576 at most"), "{said}");
+    assert!(database.streams().is_empty());
+}
+
+#[test]
+fn windows_of_batches_of_one_tuple_are_counted() {
+    let _one = one();
+    let database = Database::new();
+    const MEMORY: u64 = 2 << 20;
+    stream(&database, "s", |definition| {
+        definition.memory = MEMORY;
+        definition.max_ahead_ms = None;
+    });
+    // Of either kind, and the first instants are far away.
+    for (name, window) in [("time", "[RANGE 36500d]"), ("count", "[TRIPLES 100000]")] {
+        let text = format!("ASK FROM STREAM <http://e/s> {window} WHERE {{ ?x ?p ?y }}");
+        assert!(database.register(name, &text).unwrap());
+    }
+    let round = |first: i64| -> String {
+        // Too far apart to be merged.
+        let lines = (first..first + 50).map(|batch| line(batch * 61_000, batch as usize % 10));
+        lines.collect()
+    };
+    push(&database, "s", &round(0)).unwrap();
+    let (before, said_before) = (held(), database.stream("s").unwrap().window_bytes);
+    let mut first = 50;
+    loop {
+        match push(&database, "s", &round(first)) {
+            Ok(accepted) => first += accepted as i64,
+            Err(EngineError::StreamFull { .. }) => break,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    let (taken, status) = (held() - before, database.stream("s").unwrap());
+    let said = status.window_bytes - said_before;
+    println!("{first} batches: {taken} bytes, of which {said} are counted");
+    assert!(status.window_runs > 1_000, "{}", status.window_runs);
+    assert!(taken <= said + said / 8, "{taken} bytes, {said} counted");
+}
+
+#[test]
 fn what_waits_in_batches_of_one_tuple_is_counted() {
     let _one = one();
     let database = Database::new();

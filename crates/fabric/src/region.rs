@@ -116,6 +116,9 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
+    /// What a region of its own allocation takes beside its bytes and itself.
+    pub const HEAD_BYTES: usize = size_of::<Memory>() + 2 * size_of::<usize>();
+
     /// All of a new memory up to a length.
     fn of_memory(backing: Backing, length: usize) -> Self {
         let id = RegionId::next();

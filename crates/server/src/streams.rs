@@ -4,14 +4,16 @@
 //! block: tuples that complete a window have its queries evaluated before they are acknowledged. What
 //! only asks runs there, too, as it may wait for a lock that such a thread has.
 
+use std::fmt;
 use std::sync::Arc;
 
 use hyper::body::Incoming;
-use hyper::header::HeaderMap;
+use hyper::header::{HeaderMap, HeaderValue, VARY};
 use hyper::{Method, Request, Response, StatusCode};
+use jindou_engine::results::{GraphFormat, Offer};
 use jindou_engine::{
-    ContinuousStatus, Database, EngineError, Reservation, StreamDefinition, StreamStatus,
-    TupleFormat,
+    ContinuousStatus, Database, EngineError, MOST_DEFINITION_BYTES, Reservation, StreamDefinition,
+    StreamStatus, TupleFormat, json_bytes,
 };
 use serde::Serialize;
 use tokio::sync::oneshot;
@@ -41,6 +43,8 @@ const TEXTS: [&str; 3] = [
     "application/rsp-ql",
     "text/plain",
 ];
+/// What a compressed answer takes while it grows, as a multiple of an answer that cannot be compressed.
+const GZIP_FACTOR: usize = 3;
 /// What pushed tuples take, as a multiple of their text: that, a copy, and the terms of each.
 pub(crate) const PUSH_FACTOR: usize = 6;
 
@@ -105,6 +109,24 @@ impl Endpoint {
     }
 }
 
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Streams => f.write_str("streams"),
+            Self::Queries => f.write_str("continuous queries"),
+            Self::Stream(name) | Self::Heartbeat(name) | Self::Late(name) => {
+                write!(f, "the stream {name}")
+            }
+            Self::Query(name)
+            | Self::Pause(name)
+            | Self::Resume(name)
+            | Self::Results(name)
+            | Self::Sinks(name) => write!(f, "the continuous query {name}"),
+            Self::Sink(query, name) => write!(f, "the sink {name} of the continuous query {query}"),
+        }
+    }
+}
+
 impl Service {
     /// Answers a request about streams and continuous queries, of any method but OPTIONS.
     pub(crate) async fn streams(
@@ -118,7 +140,7 @@ impl Service {
         let reads = matches!(method, Method::GET | Method::HEAD);
         let is_socket = websocket::is_asked_for(&request);
         if !reads {
-            self.check_write(&request)?;
+            self.check_change(&endpoint, &request)?;
         }
         if self.executor.database.has_resting_streams() {
             return Err(Refusal::new(
@@ -135,7 +157,7 @@ impl Service {
             Endpoint::Streams if reads => {
                 if let Some(offer) = vocals::preferred(request.headers()) {
                     let all = self.executor.ask(|database| Ok(database.streams())).await?;
-                    return vocals::respond(&self.base_url(&request)?, &all, &offer);
+                    return self.described_in_rdf(&request, &all, &offer);
                 }
                 let connectors = Arc::clone(&self.connectors);
                 let all = self.executor.ask(move |database| {
@@ -155,7 +177,7 @@ impl Service {
             Endpoint::Stream(name) if reads => {
                 if let Some(offer) = vocals::preferred(request.headers()) {
                     let one = self.executor.ask(move |database| stream(database, &name));
-                    return vocals::respond(&self.base_url(&request)?, &[one.await?], &offer);
+                    return self.described_in_rdf(&request, &[one.await?], &offer);
                 }
                 let connectors = Arc::clone(&self.connectors);
                 let one = self
@@ -192,7 +214,7 @@ impl Service {
                 let connectors = Arc::clone(&self.connectors);
                 let work = move |database: &Database| match database.drop_stream(&name)? {
                     true => {
-                        connectors.update();
+                        connectors.end_dropped();
                         Ok(())
                     }
                     false => Err(absent("stream", &name)),
@@ -214,7 +236,7 @@ impl Service {
                 let connectors = Arc::clone(&self.connectors);
                 let work = move |database: &Database| match database.unregister(&name)? {
                     true => {
-                        connectors.update();
+                        connectors.end_dropped();
                         Ok(())
                     }
                     false => Err(absent("continuous query", &name)),
@@ -246,13 +268,24 @@ impl Service {
         }
         let write = self.write_of(described(&request), 0, client);
         let body = self.receive(request).await?;
+        // Before it is read, which takes a multiple of the text.
+        if body.bytes.len() as u64 > MOST_DEFINITION_BYTES {
+            let message = format!(
+                "the definition has {} bytes, and one may have {MOST_DEFINITION_BYTES} at most",
+                body.bytes.len()
+            );
+            return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message));
+        }
         let definition: StreamDefinition = serde_json::from_slice(&body.bytes)
             .map_err(|error| Refusal::bad_request(format!("this describes no stream: {error}")))?;
         self.check_source(&name, definition.source.as_ref()).await?;
         let connectors = Arc::clone(&self.connectors);
+        let has_source = definition.source.is_some();
         let work = move |database: &Database| {
             let is_new = database.create_stream(&name, definition)?;
-            connectors.update();
+            if has_source {
+                connectors.update();
+            }
             Ok((is_new, Fed::new(stream(database, &name)?, &connectors)))
         };
         let made = self.executor.change(write, work).await?;
@@ -333,7 +366,46 @@ impl Service {
         headers: &HeaderMap,
     ) -> Result<Response<Body>, Refusal> {
         let gzip = self.config.gzip && respond::accepts_gzip(headers);
-        respond::results(JSON, text_of(value)?, gzip, self.pool())
+        let bytes = usize::try_from(json_bytes(value)).unwrap_or(usize::MAX);
+        // What is compressed is beside the text, and grows by doubling.
+        let factor = if gzip { 1 + GZIP_FACTOR } else { 1 };
+        let _memory = self.reserve_large(bytes.saturating_mul(factor))?;
+        let mut text = Vec::with_capacity(bytes);
+        serde_json::to_writer(&mut text, value).map_err(|_| Refusal::internal())?;
+        respond::results(JSON, text, gzip, self.pool())
+    }
+
+    /// What streams are, in a format of RDF.
+    fn described_in_rdf(
+        &self,
+        request: &Request<Incoming>,
+        streams: &[StreamStatus],
+        offer: &Offer<GraphFormat>,
+    ) -> Result<Response<Body>, Refusal> {
+        let base_url = self.base_url(request)?;
+        let bytes = vocals::bytes(&base_url, streams, offer.format)?;
+        let _memory = self.reserve_large(bytes)?;
+        let mut text = Vec::with_capacity(bytes);
+        vocals::write(&base_url, streams, offer.format, &mut text, |_| ())?;
+        let mut response = respond::results(offer.media_type, text, false, self.pool())?;
+        let vary = HeaderValue::from_static("accept");
+        response.headers_mut().insert(VARY, vary);
+        Ok(response)
+    }
+
+    /// Refuses what may not change what a request is about.
+    fn check_change(
+        &self,
+        endpoint: &Endpoint,
+        request: &Request<Incoming>,
+    ) -> Result<(), Refusal> {
+        match self.config.read_only {
+            true => Err(Refusal::new(
+                StatusCode::FORBIDDEN,
+                format!("this server was started to read only; it does not change {endpoint}"),
+            )),
+            false => self.check_write(request),
+        }
     }
 }
 

@@ -26,6 +26,8 @@ const UNFINISHED: &str = "streams.new";
 const GENERATION: u64 = 1;
 /// The first word of a state; the last byte is its version.
 const MAGIC: u64 = u64::from_le_bytes(*b"JNDSIDE\x01");
+/// How often it is read beside a writer, which may take away a file in between.
+const MOST_ATTEMPTS: u32 = 20;
 /// The length that stands after the last record.
 const END: u32 = u32::MAX;
 const WORDS: usize = 4;
@@ -130,6 +132,27 @@ impl SideLog {
         };
         opened.remove_states(first)?;
         Ok(Some((opened, recovered)))
+    }
+
+    /// Calls what reads that of a directory, again where another process writes it meanwhile and it could not be
+    /// read.
+    ///
+    /// # Errors
+    /// Those of the last call.
+    pub fn unmoved<T, E>(
+        directory: &Directory,
+        mut read: impl FnMut() -> Result<T, E>,
+    ) -> Result<T, E> {
+        let is_written = || !directory.is_locked() && directory.has_writer();
+        for _ in 1..MOST_ATTEMPTS {
+            // A writer may end while this reads.
+            let was_written = is_written();
+            match read() {
+                Err(_) if was_written || is_written() => {}
+                done => return done,
+            }
+        }
+        read()
     }
 
     /// Reads that of a directory and alters nothing; hands over nothing where there is none.

@@ -1,6 +1,7 @@
 //! What is a stream, as its owner describes it?
 
 use std::collections::HashSet;
+use std::io;
 
 use oxrdf::NamedNode;
 use serde::{Deserialize, Serialize};
@@ -13,6 +14,9 @@ use crate::context::check_context;
 const MOST_INTERVAL_MS: u32 = 24 * 60 * 60 * 1000;
 /// The longest name.
 const MOST_NAME_BYTES: usize = 200;
+/// The longest definition, as JSON in bytes: thousands of predicates, or the context of a large vocabulary.
+/// All definitions are in memory, in the log of streams, and in each answer that lists them.
+pub const MOST_DEFINITION_BYTES: u64 = 1 << 20;
 /// What names of streams and continuous queries are, in words.
 pub const NAME_RULE: &str =
     "up to 200 letters, digits, \"_\" and \"-\", of which the first is a letter or \"_\"";
@@ -233,6 +237,14 @@ pub enum DefinitionError {
         /// What it is.
         poll_ms: u64,
     },
+    /// It is longer than any may be.
+    #[error(
+        "the definition has {bytes} bytes as JSON, and one may have {MOST_DEFINITION_BYTES} at most"
+    )]
+    TooLong {
+        /// How long it is.
+        bytes: u64,
+    },
     /// A broker does not keep a session by this.
     #[error("{client:?} is no name of a client")]
     Client {
@@ -310,6 +322,17 @@ impl StreamDefinition {
         Ok(())
     }
 
+    /// How long it is as JSON. Costs a pass over it.
+    ///
+    /// # Errors
+    /// [`DefinitionError::TooLong`] if that is more than [`MOST_DEFINITION_BYTES`].
+    pub fn json_bytes(&self) -> Result<u64, DefinitionError> {
+        match json_bytes(self) {
+            bytes if bytes <= MOST_DEFINITION_BYTES => Ok(bytes),
+            bytes => Err(DefinitionError::TooLong { bytes }),
+        }
+    }
+
     /// True if some tuples are absorbed into the stored graph.
     #[must_use]
     pub fn has_timeless(&self) -> bool {
@@ -361,6 +384,30 @@ pub fn is_name(name: &str) -> bool {
     let begins = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
     let is_part = |part: char| part.is_ascii_alphanumeric() || matches!(part, '_' | '-');
     begins && name.len() <= MOST_NAME_BYTES && name.chars().all(is_part)
+}
+
+/// How many bytes something has as JSON, which is not kept meanwhile; 0 for what has no such form.
+#[must_use]
+pub fn json_bytes(value: &impl Serialize) -> u64 {
+    /// Takes all and keeps nothing.
+    struct Counter(u64);
+
+    impl io::Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len() as u64;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let mut counter = Counter(0);
+    match serde_json::to_writer(&mut counter, value) {
+        Ok(()) => counter.0,
+        Err(_) => 0,
+    }
 }
 
 fn check_name(name: &str) -> Result<(), DefinitionError> {
@@ -454,6 +501,23 @@ mod tests {
             stream.check("s"),
             Err(DefinitionError::Both { .. })
         ));
+    }
+
+    #[test]
+    fn a_definition_may_be_so_long_and_no_longer() {
+        let mut stream = StreamDefinition::new("http://e/");
+        let without = serde_json::to_vec(&stream).unwrap().len() as u64;
+        assert_eq!(stream.json_bytes(), Ok(without));
+        // A character that JSON writes with two.
+        let padding = usize::try_from(MOST_DEFINITION_BYTES - without - 2).unwrap();
+        stream.iri = format!("http://e/{}\"", "x".repeat(padding));
+        assert_eq!(stream.json_bytes(), Ok(MOST_DEFINITION_BYTES));
+        stream.iri.push('x');
+        let bytes = MOST_DEFINITION_BYTES + 1;
+        let error = stream.json_bytes().unwrap_err();
+        assert_eq!(error, DefinitionError::TooLong { bytes });
+        assert!(error.to_string().contains("1048577 bytes"), "{error}");
+        assert!(error.to_string().contains("1048576"), "{error}");
     }
 
     #[test]

@@ -25,8 +25,8 @@ pub use broker::{
     SinkDefinition, SourceDefinition, host_and_port,
 };
 pub use definition::{
-    All, DefinitionError, NAME_RULE, Predicates, StreamDefinition, TimeSource, TimelessPredicates,
-    is_name,
+    All, DefinitionError, MOST_DEFINITION_BYTES, NAME_RULE, Predicates, StreamDefinition,
+    TimeSource, TimelessPredicates, is_name, json_bytes,
 };
 pub use figures::WindowedFigures;
 pub use intake::{Intake, Late, Position};

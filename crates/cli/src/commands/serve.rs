@@ -95,7 +95,14 @@ fn at_location(
     engine: Config,
 ) -> anyhow::Result<Database> {
     match (arguments.read_only, arguments.files.is_empty()) {
-        (true, true) => return open::to_read(location, engine),
+        (true, true) => {
+            let database = open::to_read(location, engine)?;
+            // The graph is served whatever became of them.
+            if let Err(error) = database.show_resting_streams() {
+                note!("streams and continuous queries are not shown: {error}");
+            }
+            return Ok(database);
+        }
         (true, false) => bail!(
             "files are loaded into a store, and --read-only changes none; load them with `jindou \
              load --location DIR FILE...` first"

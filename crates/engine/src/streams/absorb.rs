@@ -1,7 +1,7 @@
 //! From a complete batch to data: a transaction, and a run of the stream's ring.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use jindou_model::{IdQuad, TermId};
 use jindou_store::Stage;
@@ -125,8 +125,43 @@ impl Inner {
     /// # Errors
     /// Those of a transaction; the batch that met it waits, and so do those after it.
     pub(super) fn close_batches(self: &Arc<Self>, stream: &Stream) -> Result<(), EngineError> {
-        let mut one = stream.closing.lock();
-        let closed = self.close_batches_of(stream, &mut one);
+        loop {
+            let closed = self.close_groups(stream, usize::MAX, stream.closing.lock());
+            // Those that were left since the last look are nobody else's.
+            if closed.is_err() || !stream.is_left.load(SeqCst) {
+                return closed.map(drop);
+            }
+        }
+    }
+
+    /// Makes some complete batches of a stream part of the data, as many as one transaction takes. Waits for
+    /// nobody: where another thread is at those of the stream, that one has these, too. False if there
+    /// may be more.
+    ///
+    /// # Errors
+    /// As [`Self::close_batches`].
+    pub(super) fn close_some(self: &Arc<Self>, stream: &Stream) -> Result<bool, EngineError> {
+        // Before it is known that somebody has the lock: whoever gives it back looks after that.
+        stream.is_left.store(true, SeqCst);
+        match stream.closing.try_lock() {
+            None => Ok(true),
+            Some(one) => {
+                let is_done = self.close_groups(stream, 1, one)?;
+                Ok(is_done && !stream.is_left.load(SeqCst))
+            }
+        }
+    }
+
+    /// Makes groups of complete batches part of the data, by the thread that has the lock. True if there are
+    /// no more.
+    pub(super) fn close_groups(
+        self: &Arc<Self>,
+        stream: &Stream,
+        most: usize,
+        mut one: MutexGuard<'_, ()>,
+    ) -> Result<bool, EngineError> {
+        stream.is_left.store(false, SeqCst);
+        let closed = self.close_groups_of(stream, most, &mut one);
         stream.is_behind.store(closed.is_err(), Relaxed);
         if let Some(stable_ms) = stream.intake.lock().stable_ms() {
             stream.set_stable(stable_ms);
@@ -134,19 +169,19 @@ impl Inner {
         closed
     }
 
-    /// [`Self::close_batches`] by whoever closes those of this stream.
-    fn close_batches_of(
+    fn close_groups_of(
         self: &Arc<Self>,
         stream: &Stream,
+        most: usize,
         one: &mut MutexGuard<'_, ()>,
-    ) -> Result<(), EngineError> {
-        loop {
+    ) -> Result<bool, EngineError> {
+        for _ in 0..most {
             // Whoever waits for a moment between batches has it, and may go on with those that are left.
             MutexGuard::bump(one);
             self.absorb_late(stream)?;
             let mut batches = Batches::take_complete(stream);
             if batches.are_none() {
-                break;
+                return Ok(true);
             }
             let before = (batches.bytes(), batches.len());
             let absorbed = self.absorb(stream, &mut batches);
@@ -161,7 +196,7 @@ impl Inner {
                 return Err(error);
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Makes batches part of the data, in one transaction; takes away those that are.

@@ -72,7 +72,7 @@ impl Names {
 
     fn insert_query(&mut self, query: Arc<Continuous>) {
         for stream in distinct(&query.streams) {
-            stream.readers.write().push(Arc::clone(&query));
+            stream.readers.write().add(&query);
         }
         if let Some(stream) = &query.publishes {
             let made = Arc::clone(stream);
@@ -102,8 +102,7 @@ impl Names {
             return;
         };
         for stream in distinct(&query.streams) {
-            let mut readers = stream.readers.write();
-            readers.retain(|reader| !Arc::ptr_eq(reader, &query));
+            stream.readers.write().remove(&query);
         }
         if let Some(stream) = &query.publishes {
             self.streams.remove(&stream.name);
@@ -134,11 +133,13 @@ impl Database {
         definition: StreamDefinition,
     ) -> Result<bool, EngineError> {
         self.check_names_writable()?;
+        check_length(name, &definition)?;
         check_definition(name, &definition)?;
         if definition.durable && self.inner().directory.is_none() {
             return Err(EngineError::InvalidQuery {
                 message: format!(
-                    "{name}: \"durable\" is of streams of a stored database, and this one is in memory only"
+                    "{name}: \"durable\" needs a log, and this database is in memory only; leave it out, or keep \
+                     the database in a folder, as `jindou serve --location DIR` does"
                 ),
             });
         }
@@ -190,7 +191,9 @@ impl Database {
             )));
         }
         let mut queries = names.queries.values();
-        if let Some(query) = queries.find(|query| query.makes(&stream)) {
+        if stream.is_made
+            && let Some(query) = queries.find(|query| query.makes(&stream))
+        {
             return Err(in_use(format!(
                 "the continuous query {} makes {name}",
                 query.name
@@ -430,6 +433,16 @@ pub(super) fn check_definition(
     check_source(definition)
 }
 
+/// # Errors
+/// [`EngineError::InvalidQuery`] for a definition that is too long to be made a stream. One that is there, as
+/// of an earlier version, stays.
+fn check_length(name: &str, definition: &StreamDefinition) -> Result<(), EngineError> {
+    let length = definition.json_bytes();
+    length.map(drop).map_err(|error| EngineError::InvalidQuery {
+        message: format!("{name}: {error}"),
+    })
+}
+
 pub(super) fn in_use(message: String) -> EngineError {
     EngineError::InUse { message }
 }
@@ -474,7 +487,7 @@ fn published(continuous: &Continuous, names: &Names) -> Result<Option<Arc<Stream
     definition.durable = continuous.is_durable;
     check_definition(name, &definition)?;
     let number = continuous.number;
-    Ok(Some(Arc::new(Stream::new(number, name, definition, None))))
+    Ok(Some(Arc::new(Stream::made(number, name, definition))))
 }
 
 /// A query over the streams that there are.

@@ -53,7 +53,7 @@ impl Inner {
     /// Has all queries that read a stream evaluated at all instants at which their windows are
     /// complete, and forgets what none of them will read any more.
     pub(super) fn wake_readers(self: &Arc<Self>, stream: &Stream) {
-        let readers: Vec<Arc<Continuous>> = stream.readers.read().clone();
+        let readers = stream.readers.read().to_vec();
         self.evaluate_shapes(&readers);
         let begun = Instant::now();
         for query in &readers {

@@ -140,6 +140,7 @@ impl StreamFeed {
         messages: &[FeedMessage],
         notes: &[u8],
     ) -> Result<FeedReport, EngineError> {
+        self.database.check_streams_awake()?;
         self.check_there()?;
         check_notes(self.notes_bytes() + notes.len())?;
         let mut tuples = Tuples::default();
@@ -183,6 +184,7 @@ impl StreamFeed {
     /// [`EngineError::NotFound`] once the stream was dropped; [`EngineError::InvalidQuery`] for notes that
     /// are longer than [`MOST_NOTES_BYTES`]; what the operating system says. The notes before stay then.
     pub fn replace_notes(&self, notes: Vec<u8>) -> Result<(), EngineError> {
+        self.database.check_streams_awake()?;
         self.check_there()?;
         check_notes(notes.len())?;
         let inner = self.database.inner();
@@ -210,10 +212,16 @@ impl StreamFeed {
         self.database.tuples(stream, format, message.time_ms, text)
     }
 
-    fn check_there(&self) -> Result<(), EngineError> {
+    /// Whether the stream is there still.
+    #[must_use]
+    pub fn is_there(&self) -> bool {
         let names = self.database.inner().streams.names.read();
         let named = names.streams.get(&self.stream.name);
-        match named.is_some_and(|named| Arc::ptr_eq(named, &self.stream)) {
+        named.is_some_and(|named| Arc::ptr_eq(named, &self.stream))
+    }
+
+    fn check_there(&self) -> Result<(), EngineError> {
+        match self.is_there() {
             true => Ok(()),
             false => Err(EngineError::NotFound {
                 what: format!("stream {}", self.stream.name),

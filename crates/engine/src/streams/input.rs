@@ -72,6 +72,7 @@ impl Database {
         time_ms: Option<i64>,
         text: Vec<u8>,
     ) -> Result<PushReport, EngineError> {
+        self.check_streams_awake()?;
         let stream = self.known_stream(name)?;
         check_time(&stream, format, time_ms)?;
         let tuples = self.tuples(&stream, format, time_ms, text)?;
@@ -93,6 +94,7 @@ impl Database {
         time_ms: Option<i64>,
         text: Vec<u8>,
     ) -> Result<PushReport, EngineError> {
+        self.check_streams_awake()?;
         let stream = self.known_stream(name)?;
         check_time(&stream, format, time_ms)?;
         let tuples = self.tuples(&stream, format, time_ms, text)?;
@@ -108,6 +110,7 @@ impl Database {
     /// see [`heartbeat_now`](Self::heartbeat_now); those of a transaction, as [`Database::push`] has them:
     /// the watermark stays then.
     pub fn heartbeat(&self, name: &str, time_ms: i64) -> Result<(), EngineError> {
+        self.check_streams_awake()?;
         let stream = self.known_stream(name)?;
         if stream.definition.time == TimeSource::Arrival {
             return Err(has_arrival_times(&stream));
@@ -128,6 +131,7 @@ impl Database {
     /// [`EngineError::NotFound`]; [`EngineError::InvalidQuery`] for a stream that has times of events;
     /// those of a transaction.
     pub fn heartbeat_now(&self, name: &str) -> Result<(), EngineError> {
+        self.check_streams_awake()?;
         let stream = self.known_stream(name)?;
         if stream.definition.time != TimeSource::Arrival {
             return Err(needs_time(&stream));
@@ -206,6 +210,7 @@ impl Inner {
     /// # Errors
     /// Those of a transaction; it waits on.
     pub(super) fn catch_up(self: &Arc<Self>, stream: &Stream) -> Result<(), EngineError> {
+        self.begin_late();
         if stream.is_behind.load(Relaxed) {
             self.close_batches(stream)?;
             self.wake_readers(stream);

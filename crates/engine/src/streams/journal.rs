@@ -190,14 +190,41 @@ impl Inner {
         Ok(())
     }
 
-    /// Has a query begin, and notes from when on its windows are whole.
+    /// Has a query begin; where there is no room for the word that it does, as soon as there is.
     ///
     /// # Errors
-    /// As [`Journal::append`].
+    /// Those of a subscription that begins.
     pub(super) fn begin_query(
         self: &Arc<Self>,
         query: &Arc<Continuous>,
     ) -> Result<(), EngineError> {
+        match self.try_to_begin(query) {
+            Err(error @ EngineError::ReadOnly { .. }) if query.begins.get().is_none() => {
+                tracing::warn!(query = query.name, %error, "a query is yet to begin");
+                self.streams.unbegun.lock().push(Arc::clone(query));
+                Ok(())
+            }
+            begun => begun,
+        }
+    }
+
+    /// Has queries begin that could not so far, as far as they can now.
+    pub(super) fn begin_late(self: &Arc<Self>) {
+        let waiting = std::mem::take(&mut *self.streams.unbegun.lock());
+        let is_waiting = |query: &Arc<Continuous>| {
+            !query.is_gone.load(Relaxed) && self.try_to_begin(query).is_err()
+        };
+        let left: Vec<Arc<Continuous>> = waiting.into_iter().filter(is_waiting).collect();
+        if !left.is_empty() {
+            self.streams.unbegun.lock().extend(left);
+        }
+    }
+
+    /// Notes from when on the windows of a query are whole, and has it begin.
+    ///
+    /// # Errors
+    /// As [`Journal::append`]: it has not begun then.
+    fn try_to_begin(self: &Arc<Self>, query: &Arc<Continuous>) -> Result<(), EngineError> {
         let (last_ms, begins) = query.beginning();
         let cut = self.streams.cut.read();
         if let Some(journal) = self.journal_of_query(query) {

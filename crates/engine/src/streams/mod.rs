@@ -25,6 +25,7 @@ mod late;
 mod leaving;
 mod plans;
 mod pool;
+mod readers;
 mod records;
 #[cfg(test)]
 mod records_tests;
@@ -81,12 +82,16 @@ pub(crate) struct Streams {
     registrations: Arc<registrations::Registrations>,
     /// The store has streams, and was opened to be read only.
     pub(crate) are_resting: AtomicBool,
+    /// What they were was read all the same.
+    are_shown: AtomicBool,
     /// Transactions of which queries without windows are yet to hear.
     pub(crate) published: Arc<Published>,
     /// Terms that only streams have.
     candidates: Mutex<Vec<TermId>>,
     /// How often ids were taken from terms, which plans remember.
     forgotten: AtomicU64,
+    /// Queries that are registered, and are yet to begin: there was no room for the word that they do.
+    unbegun: Mutex<Vec<Arc<Continuous>>>,
     /// What was done, for the store to be opened again.
     journal: OnceLock<Arc<journal::Journal>>,
     /// Held to read while something that a state has is said in the journal and done in memory. Taken
@@ -111,10 +116,20 @@ impl Streams {
 
 impl Database {
     /// True if the store was opened to be read only and has streams: neither they nor continuous queries
-    /// are there, until it is opened to be written.
+    /// are there, until they are [shown](Self::show_resting_streams), or it is opened to be written.
     #[must_use]
     pub fn has_resting_streams(&self) -> bool {
-        self.inner().streams.are_resting.load(Relaxed)
+        let streams = &self.inner().streams;
+        streams.are_resting.load(Relaxed) && !streams.are_shown.load(Relaxed)
+    }
+
+    /// # Errors
+    /// [`EngineError::ReadOnly`] where streams rest.
+    pub(crate) fn check_streams_awake(&self) -> Result<(), EngineError> {
+        match self.inner().streams.are_resting.load(Relaxed) {
+            true => self.check_names_writable(),
+            false => Ok(()),
+        }
     }
 
     /// About the bytes of what [`Database::streams`] and [`Database::continuous_queries`] say, as text.

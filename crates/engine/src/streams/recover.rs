@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -14,7 +15,7 @@ use jindou_store::{Directory, SideLog};
 use rustc_hash::FxHashMap;
 
 use super::absorb::stored;
-use super::catalogue::{Paused, add_stream, check_definition};
+use super::catalogue::{Names, Paused, add_stream, check_definition};
 use super::continuous::{Continuous, Reached};
 use super::evaluate::publisher;
 use super::journal::{Journal, NEVER, Revocation};
@@ -22,6 +23,7 @@ use super::records::{Facts, Push, Record, ResultRecord, TuplesKind};
 use super::result_log::{ContinuousResult, ResultWindow};
 use super::sinks::{Delivered, Sink, add_sink, check_sink};
 use super::stream::Stream;
+use super::together::{Batches, Standing};
 use super::tuples::Tuples;
 use crate::{Database, EngineError};
 
@@ -56,24 +58,10 @@ impl Database {
 
     fn recover_streams(&self, directory: &Directory) -> Result<(), EngineError> {
         let inner = self.inner();
-        let mut reading = Reading {
-            database: self,
-            streams: BTreeMap::new(),
-            queries: BTreeMap::new(),
-            intents: FxHashMap::default(),
-            documents: 0,
-        };
+        let mut reading = Reading::new(self);
         let path = directory.path().join("streams");
-        let corrupt = |reason: String| EngineError::Corrupt {
-            path: path.clone(),
-            reason,
-        };
         let opened = SideLog::open(directory, &inner.config.durability, &mut |bytes| {
-            let record = Record::decode(bytes).map_err(|bad| corrupt(bad.to_string()))?;
-            reading.apply(record).map_err(|error| match error {
-                EngineError::Io { .. } | EngineError::Corrupt { .. } => error,
-                other => corrupt(other.to_string()),
-            })
+            reading.take(bytes, &path)
         })?;
         let Some((log, _)) = opened else {
             return Ok(());
@@ -81,6 +69,33 @@ impl Database {
         let is_first = inner.streams.journal.set(Journal::new(log).into()).is_ok();
         assert!(is_first, "nobody else knows the database");
         reading.go_on()
+    }
+
+    /// Reads what the streams and continuous queries of a store are that was opened to be read only: they can
+    /// be asked about then, with the results that are kept with the store. They rest all the same: nothing
+    /// comes, and nothing is evaluated. Does nothing where there are none, and for any other database.
+    ///
+    /// Costs what reading the log of streams does.
+    ///
+    /// # Errors
+    /// [`EngineError::Corrupt`] with the file that is not as it was written; what the operating system says.
+    /// There are none then.
+    pub fn show_resting_streams(&self) -> Result<(), EngineError> {
+        let inner = self.inner();
+        let (Some(directory), true) = (&inner.directory, self.has_resting_streams()) else {
+            return Ok(());
+        };
+        let path = directory.path().join("streams");
+        let shown = SideLog::unmoved(directory, || {
+            let mut reading = Reading::new(self);
+            let read = SideLog::read(directory, &mut |bytes| reading.take(bytes, &path));
+            if read.is_err() {
+                *inner.streams.names.write() = Names::default();
+            }
+            read.map(|()| reading.rest())
+        });
+        inner.streams.are_shown.store(shown.is_ok(), Relaxed);
+        shown
     }
 
     /// Reads what the log of the streams in a directory says, and alters nothing.
@@ -114,7 +129,38 @@ fn check_no_old_names(directory: &Directory) -> Result<(), EngineError> {
     }
 }
 
-impl Reading<'_> {
+impl<'d> Reading<'d> {
+    fn new(database: &'d Database) -> Self {
+        Self {
+            database,
+            streams: BTreeMap::new(),
+            queries: BTreeMap::new(),
+            intents: FxHashMap::default(),
+            documents: 0,
+        }
+    }
+
+    /// Applies a record of the log at a path.
+    fn take(&mut self, bytes: &[u8], path: &Path) -> Result<(), EngineError> {
+        let corrupt = |reason: String| EngineError::Corrupt {
+            path: path.to_owned(),
+            reason,
+        };
+        let record = Record::decode(bytes).map_err(|bad| corrupt(bad.to_string()))?;
+        self.apply(record).map_err(|error| match error {
+            EngineError::Io { .. } | EngineError::Corrupt { .. } => error,
+            other => corrupt(other.to_string()),
+        })
+    }
+
+    /// Leaves all streams as they are: what is complete is counted, and not kept.
+    fn rest(self) {
+        self.note_standings();
+        for stream in self.streams.values() {
+            rest(stream);
+        }
+    }
+
     fn apply(&mut self, record: Record<'_>) -> Result<(), EngineError> {
         match record {
             Record::CreateStream {
@@ -144,7 +190,9 @@ impl Reading<'_> {
             } => self.register((query, name, text), Paused(is_paused))?,
             Record::Unregister { query } => {
                 if let Some(query) = self.queries.remove(&query) {
-                    self.streams.retain(|_, stream| !query.makes(stream));
+                    if query.publishes.is_some() {
+                        self.streams.remove(&query.number);
+                    }
                     let mut names = self.database.inner().streams.names.write();
                     names.remove_query(&query.name);
                 }
@@ -526,6 +574,32 @@ impl Reading<'_> {
                 self.database.inner().publish_answer(query, &result);
             }
         }
+    }
+}
+
+/// Counts the batches of a stream that were complete, whose tuples nobody will read here, and says how far it is.
+fn rest(stream: &Stream) {
+    loop {
+        let batches = Batches::take_complete(stream);
+        if batches.are_none() {
+            break;
+        }
+        if batches.standing() != Standing::Counted {
+            let tuples = batches.joined();
+            let facts = facts_of(stream, &tuples);
+            let all = tuples.len() as u64;
+            stream.counts.batches.fetch_add(batches.len(), Relaxed);
+            stream.counts.absorbed.fetch_add(facts, Relaxed);
+            if stream.readers.read().is_empty() {
+                stream.counts.unread.fetch_add(all - facts, Relaxed);
+            }
+        }
+    }
+    let intake = stream.intake.lock();
+    let waiting = intake.open().map(Tuples::size).sum();
+    stream.waiting_bytes.store(waiting, Relaxed);
+    if let Some(stable_ms) = intake.stable_ms() {
+        stream.set_stable(stable_ms);
     }
 }
 

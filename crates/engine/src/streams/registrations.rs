@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use jindou_stream::StreamDefinition;
+use jindou_stream::{StreamDefinition, json_bytes};
 
 use crate::EngineError;
 use crate::database::Inner;
@@ -89,8 +89,7 @@ impl Registrations {
 
     /// Counts a stream of this definition.
     pub(super) fn add_stream(self: &Arc<Self>, definition: &StreamDefinition) -> Registered {
-        let text = serde_json::to_vec(definition).map_or(0, |text| text.len() as u64);
-        self.add(Kind::Stream, text, BYTES_OF_DEFINITION)
+        self.add(Kind::Stream, json_bytes(definition), BYTES_OF_DEFINITION)
     }
 
     fn add(self: &Arc<Self>, kind: Kind, text_bytes: u64, each: u64) -> Registered {

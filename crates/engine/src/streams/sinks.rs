@@ -227,6 +227,16 @@ impl ResultSink {
         *self.sink.delivered.lock()
     }
 
+    /// Whether it and its query are there still.
+    #[must_use]
+    pub fn is_there(&self) -> bool {
+        let names = self.database.inner().streams.names.read();
+        let named = names.queries.get(&self.query.name);
+        let is_its = |query: &Arc<Continuous>| Arc::ptr_eq(query, &self.query);
+        let sinks = self.query.sinks.read();
+        named.is_some_and(is_its) && sinks.iter().any(|sink| Arc::ptr_eq(sink, &self.sink))
+    }
+
     /// The results after the last one that it got.
     #[must_use]
     pub fn results(&self) -> ContinuousResults {

@@ -35,6 +35,14 @@ const MOST_BYTES_OF_QUERY: usize = 16 << 20;
 /// Tuples of one record.
 const TUPLES: usize = 16 << 10;
 
+/// How often all durable streams are to be found between batches at once, before one after the other has to
+/// wait there for the others.
+const MOST_ATTEMPTS: u32 = 64;
+
+/// Whether a thread may wait for a stream that is busy.
+#[derive(Clone, Copy)]
+struct MayWait(bool);
+
 type Put<'a> = dyn FnMut(&[u8]) -> io::Result<()> + 'a;
 
 /// All streams and queries at a moment.
@@ -71,8 +79,7 @@ fn put_record(record: &Record<'_>, put: &mut Put<'_>) -> io::Result<()> {
 
 /// Writes what makes the same streams and queries, each after what it needs.
 pub(super) fn put_catalogue(names: &Names, put: &mut Put<'_>) -> io::Result<()> {
-    let made = |stream: &Arc<Stream>| names.queries.values().any(|query| query.makes(stream));
-    let is_own = |(_, stream): &(&String, &Arc<Stream>)| !made(stream);
+    let is_own = |(_, stream): &(&String, &Arc<Stream>)| !stream.is_made;
     for (name, stream) in names.streams.iter().filter(is_own) {
         let record = Record::CreateStream {
             stream: stream.number,
@@ -301,15 +308,52 @@ impl<'g> KeyReader<'g> {
     }
 }
 
+/// Finds all streams between batches, without waiting for one while it holds another: first for that which
+/// was found busy before.
+///
+/// # Errors
+/// A stream that is busy.
+fn lock_together<'s>(
+    streams: &'s [Arc<Stream>],
+    first: Option<&Arc<Stream>>,
+) -> Result<Vec<MutexGuard<'s, ()>>, Arc<Stream>> {
+    let is_first = |stream: &&Arc<Stream>| first.is_some_and(|first| Arc::ptr_eq(first, stream));
+    let mut closing = Vec::with_capacity(streams.len());
+    closing.extend(
+        streams
+            .iter()
+            .find(is_first)
+            .map(|stream| stream.closing.lock()),
+    );
+    for stream in streams.iter().filter(|stream| !is_first(stream)) {
+        let lock = stream.closing.try_lock();
+        closing.push(lock.ok_or_else(|| Arc::clone(stream))?);
+    }
+    Ok(closing)
+}
+
 impl Inner {
     /// Calls a function at a moment between batches of all durable streams, at which nobody appends.
-    fn between_batches<T>(&self, then: impl FnOnce(&Names) -> T) -> T {
+    ///
+    /// A stream whose batches take long is waited for while others go on. `None` if there is one and the
+    /// caller is not to wait.
+    fn between_batches<T>(&self, may_wait: MayWait, then: impl FnOnce(&Names) -> T) -> Option<T> {
         let streams = &self.streams;
-        loop {
+        let mut last_busy = None;
+        for attempt in 0_u32.. {
             let durable = streams.names.read().durable_streams();
             // Before the cut: who has one of these locks appends.
-            let closing: Vec<MutexGuard<'_, ()>> =
-                durable.iter().map(|stream| stream.closing.lock()).collect();
+            let closing = match attempt < MOST_ATTEMPTS {
+                false => durable.iter().map(|stream| stream.closing.lock()).collect(),
+                true => match lock_together(&durable, last_busy.as_ref()) {
+                    Ok(closing) => closing,
+                    Err(busy) if may_wait.0 => {
+                        last_busy = Some(busy);
+                        continue;
+                    }
+                    Err(_) => return None,
+                },
+            };
             let cut = streams.cut.write();
             let names = streams.names.read();
             let now = names.durable_streams();
@@ -319,10 +363,11 @@ impl Inner {
                     .zip(&durable)
                     .all(|(one, other)| Arc::ptr_eq(one, other));
             if is_same {
-                return then(&names);
+                return Some(then(&names));
             }
             drop((names, cut, closing));
         }
+        unreachable!("it goes on until it has all of them")
     }
 
     /// Writes a state once much was logged since the last one, by this thread.
@@ -333,26 +378,34 @@ impl Inner {
             return;
         };
         let least = self.config.stream_log_bytes;
-        if journal.log.bytes() <= least.max(journal.state_bytes.load(Relaxed)) {
+        let most = least.max(journal.state_bytes.load(Relaxed));
+        let bytes = journal.log.bytes();
+        if bytes <= most {
             return;
         }
         let Some(_one) = self.streams.writing_state.try_lock() else {
             return;
         };
-        if let Err(error) = self.write_state() {
+        // It is tried again soon; but in the end it has to be.
+        let may_wait = MayWait(bytes > most.saturating_mul(2));
+        if let Err(error) = self.write_state(may_wait) {
             tracing::warn!(%error, "the log of streams is not cut");
         }
     }
 
-    fn write_state(&self) -> Result<(), EngineError> {
+    /// Does nothing where a stream is busy and this is not to wait for it.
+    fn write_state(&self, may_wait: MayWait) -> Result<(), EngineError> {
         let Some(journal) = self.streams.journal.get() else {
             return Ok(());
         };
-        let taken = self.between_batches(|names| {
+        let taken = self.between_batches(may_wait, |names| {
             let number = journal.log.begin_state()?;
             let state = StreamsState::of(self.graph.load_full(), names);
             Ok::<_, EngineError>((number, state))
         });
+        let Some(taken) = taken else {
+            return Ok(());
+        };
         let (number, state) = taken?;
         let written = journal
             .log
@@ -366,11 +419,12 @@ impl Inner {
         if self.streams.journal.get().is_none() {
             return (self.graph.load_full(), None);
         }
-        self.between_batches(|names| {
+        let taken = self.between_batches(MayWait(true), |names| {
             let graph = self.graph.load_full();
             let state = StreamsState::of(Arc::clone(&graph), names);
             (graph, Some(state))
-        })
+        });
+        taken.expect("it waits")
     }
 
     /// Puts a state into a copy of the store.
@@ -400,7 +454,7 @@ impl Database {
     /// What the operating system says; nothing is lost then.
     pub fn cut_stream_log(&self) -> Result<(), EngineError> {
         let _one = self.inner().streams.writing_state.lock();
-        self.inner().write_state()
+        self.inner().write_state(MayWait(true))
     }
 
     /// Bytes that the streams of a stored database take on disk, and how often their log was synced;
@@ -408,5 +462,71 @@ impl Database {
     #[must_use]
     pub fn stream_log(&self) -> Option<(u64, u64)> {
         self.inner().journal_figures()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jindou_stream::StreamDefinition;
+
+    use crate::{Config, Database, TupleFormat};
+
+    const LOG_BYTES: u64 = 64 << 10;
+
+    /// A push of some kilobytes that completes what was pushed before.
+    fn push(database: &Database, name: &str, time_ms: i64) {
+        let line = |tuple| format!("{time_ms}\t<http://e/{tuple}> <http://e/p> <http://e/o> .\n");
+        let text: String = (0..100).map(line).collect();
+        let pushed = database.push(name, TupleFormat::Lines, None, text.into_bytes());
+        pushed.expect("it is sound");
+    }
+
+    #[test]
+    fn a_stream_whose_batches_take_long_holds_up_no_push_to_another_one() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let config = Config {
+            stream_log_bytes: LOG_BYTES,
+            ..Config::default()
+        };
+        let opened = Database::open_or_create(&folder.path().join("store"), config);
+        let database = opened.expect("it is new");
+        // The lock of the first one is taken first.
+        for name in ["a", "long", "z"] {
+            let mut definition = StreamDefinition::new(format!("http://e/{name}"));
+            definition.durable = true;
+            database.create_stream(name, definition).expect("it is new");
+        }
+        let long = database.known_stream("long").expect("it is there");
+        let bytes = || database.stream_log().expect("it has a log").0;
+        let mut times = (1..).map(|batch| batch * 100);
+        let mut push_to_others = || {
+            let time_ms = times.next().expect("there are more");
+            for name in ["a", "z"] {
+                push(&database, name, time_ms);
+            }
+        };
+        let closing = long.closing.lock();
+        while bytes() <= LOG_BYTES {
+            push_to_others();
+        }
+        push_to_others();
+        assert!(bytes() > LOG_BYTES, "it is not cut while one is busy");
+        drop(closing);
+        push_to_others();
+        assert!(bytes() <= LOG_BYTES, "it is cut with the next push");
+        // Nor while somebody waits for it.
+        let closing = long.closing.lock();
+        std::thread::scope(|scope| {
+            let cutting = scope.spawn(|| database.cut_stream_log());
+            let writing = &database.inner().streams.writing_state;
+            while writing.try_lock().is_some() {
+                std::thread::yield_now();
+            }
+            (0..20).for_each(|_| push_to_others());
+            drop(closing);
+            let cut = cutting.join().expect("it does not panic");
+            cut.expect("there is room");
+        });
+        assert!(bytes() <= LOG_BYTES);
     }
 }

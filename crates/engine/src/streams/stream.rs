@@ -7,8 +7,8 @@ use jindou_store::window::{Ring, RingSnapshot};
 use jindou_stream::{Intake, Numbers, Producers, StreamDefinition, TimelessPredicates};
 use parking_lot::{Mutex, RwLock};
 
-use super::continuous::Continuous;
 use super::late::LateLines;
+use super::readers::Readers;
 use super::registrations::Registered;
 use super::rings::{number_ring, time_ring};
 use super::tick::Heard;
@@ -26,6 +26,8 @@ pub(crate) struct Stream {
     pub(super) definition: Arc<StreamDefinition>,
     /// Its share of all; none of one that a query makes, which has its own.
     _registered: Option<Registered>,
+    /// It is what a query makes.
+    pub(super) is_made: bool,
     /// As the definition has them.
     pub(super) timeless: TimelessPredicates,
     /// Held while tuples are put into batches.
@@ -40,6 +42,8 @@ pub(crate) struct Stream {
     pub(super) late_facts: Mutex<Vec<(u64, Tuples)>>,
     /// Held while complete batches become part of the data, one after the other.
     pub(super) closing: Mutex<()>,
+    /// Whoever would not wait for `closing` left complete batches to the thread that has it.
+    pub(super) is_left: AtomicBool,
     /// Something that is complete could not become part of the data yet.
     pub(super) is_behind: AtomicBool,
     /// What was part of the data when the database was opened.
@@ -53,7 +57,7 @@ pub(crate) struct Stream {
     /// All tuples before this are part of the data.
     stable_ms: AtomicI64,
     /// Queries that read it.
-    pub(super) readers: RwLock<Vec<Arc<Continuous>>>,
+    pub(super) readers: RwLock<Readers>,
     pub(super) counts: Counts,
     /// Late tuples that are kept aside.
     late: Mutex<LateLines>,
@@ -131,6 +135,7 @@ impl Stream {
             intake: Mutex::new(Intake::new(definition.interval_ms, definition.lateness_ms)),
             heard: Mutex::default(),
             closing: Mutex::default(),
+            is_left: AtomicBool::new(false),
             is_behind: AtomicBool::new(false),
             standings: Mutex::default(),
             ring: Mutex::new(time_ring()),
@@ -143,6 +148,15 @@ impl Stream {
             waiting_bytes: AtomicU64::new(0),
             definition: Arc::new(definition),
             _registered: registered,
+            is_made: false,
+        }
+    }
+
+    /// The stream that a query makes.
+    pub(super) fn made(query: u64, name: &str, definition: StreamDefinition) -> Self {
+        Self {
+            is_made: true,
+            ..Self::new(query, name, definition, None)
         }
     }
 

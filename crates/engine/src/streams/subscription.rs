@@ -22,6 +22,7 @@ use super::answer::Answer;
 use super::continuous::{Continuous, State};
 use super::evaluate::LONG;
 use super::held::{Held, bytes_of};
+use super::readers::Readers;
 use super::result_log::ContinuousResult;
 use super::rows::Rows;
 use crate::EngineError;
@@ -44,7 +45,7 @@ pub(crate) struct Published {
     /// In the order of the log, shown to readers or not yet.
     changes: Mutex<VecDeque<Change>>,
     /// Held while changes are offered, one after the other.
-    subscriptions: Mutex<Vec<Arc<Continuous>>>,
+    subscriptions: Mutex<Readers>,
 }
 
 impl Published {
@@ -72,12 +73,10 @@ impl Published {
     }
 
     /// Ends a subscription.
-    pub(super) fn remove(&self, query: &Arc<Continuous>) {
-        let mut subscriptions = self.subscriptions.lock();
-        let before = subscriptions.len();
-        subscriptions.retain(|other| !Arc::ptr_eq(other, query));
-        self.watchers
-            .fetch_sub(before - subscriptions.len(), SeqCst);
+    pub(super) fn remove(&self, query: &Continuous) {
+        if self.subscriptions.lock().remove(query) {
+            self.watchers.fetch_sub(1, SeqCst);
+        }
     }
 }
 
@@ -249,7 +248,7 @@ impl Inner {
             let published = &self.streams.published;
             published.watchers.fetch_add(1, SeqCst);
             drop(waiting);
-            published.subscriptions.lock().push(Arc::clone(query));
+            published.subscriptions.lock().add(query);
         }
         self.wake(query);
         Ok(())

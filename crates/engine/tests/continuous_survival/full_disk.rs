@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::SeqCst};
 
-use jindou_engine::{Config, Database, DurabilityOptions, EngineError, PushReport, TupleFormat};
+use jindou_engine::{
+    Config, Database, DurabilityOptions, EngineError, NextResult, PushReport, TupleFormat,
+};
 use jindou_store::log::{Folder, LogFile, Storage};
 
 use crate::{config, open, with_facts};
@@ -254,6 +256,60 @@ fn a_push_that_is_not_logged_keeps_nothing_and_stops_no_update() {
     let database = open(&location);
     database.heartbeat("s", 1_000).unwrap();
     assert_eq!(database.quad_counts().triples, 4);
+}
+
+/// Whether a query has given a result.
+fn has_result(database: &Database) -> bool {
+    let mut results = database.results_of("q", Some(0)).unwrap();
+    let next = results.next_within(std::time::Duration::ZERO);
+    matches!(next, NextResult::Result(result, 0) if result.answer.is_ok())
+}
+
+#[test]
+fn a_query_that_could_not_begin_begins_when_there_is_room() {
+    let (mut refused, mut late) = (0, 0);
+    for writes in 0..10 {
+        for is_killed in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let location = folder.path().join("store");
+            let disk = Arc::new(Disk::default());
+            let mut settings = config();
+            disk.configure(&mut settings);
+            let mut database = Database::open_or_create(&location, settings).unwrap();
+            (database.create_stream("s", with_facts("http://e/s"))).unwrap();
+            push(&database, 10).unwrap();
+            disk.left.store(writes, SeqCst);
+            disk.set(Room::ForSome);
+            let text = "ASK FROM STREAM <http://e/s> [RANGE 1s] WHERE { ?x ?p ?y }";
+            let is_new = match database.register("q", text) {
+                Ok(is_new) => is_new,
+                Err(error) => {
+                    assert!(matches!(error, EngineError::ReadOnly { .. }), "{error:?}");
+                    assert!(database.continuous_query("q").is_none());
+                    refused += 1;
+                    continue;
+                }
+            };
+            assert!(is_new && !database.register("q", text).unwrap());
+            late += u32::from(disk.refuses(true));
+            let mut disk = disk;
+            if is_killed {
+                drop(database);
+                // As few writes as it takes to open it.
+                let opened = (0..20).find_map(|writes| open_with_room_for(writes, &location));
+                (database, disk) = opened.expect("it needs little room");
+            }
+            disk.set(Room::Everywhere);
+            push(&database, 20).unwrap();
+            database.heartbeat("s", 1_000).unwrap();
+            assert!(has_result(&database), "{writes} {is_killed}");
+            drop(database);
+            let database = open(&location);
+            database.heartbeat("s", 2_000).unwrap();
+            assert!(has_result(&database), "{writes} {is_killed}");
+        }
+    }
+    assert!(refused > 0 && late > 0, "{refused} {late}");
 }
 
 /// Opens a store on a disk that has room for so many writes; `None` if that is too few to open it.

@@ -419,6 +419,7 @@ fn a_database_in_memory_takes_no_durable_stream() {
     let made = database.create_stream("s", durable("http://e/s"));
     let error = made.unwrap_err().to_string();
     assert!(error.contains("\"durable\""), "{error}");
+    assert!(error.contains("--location"), "{error}");
     assert!(database.streams().is_empty());
 }
 

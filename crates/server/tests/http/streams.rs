@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::time::Duration;
 
-use jindou_engine::{Clock, Config, Database, MemoryPool, StreamDefinition};
+use jindou_engine::{
+    Clock, Config, Database, MemoryPool, StreamDefinition, TimeSource, TupleFormat,
+};
 use jindou_server::Cors;
 use serde_json::{Value, json};
 
@@ -199,6 +201,22 @@ fn a_definition_that_makes_no_sense_is_refused_by_its_field() {
         let answer = put(&server, &format!("/streams/{name}"), JSON, body);
         assert_status(&answer, 400, part);
     }
+    let long = format!(r#"{{"iri":"http://e/{}"}}"#, "x".repeat(1 << 20));
+    let answer = put(&server, "/streams/s", JSON, &long);
+    assert_status(&answer, 413, "one may have 1048576 at most");
+    // Shorter as it is written here than as it is kept.
+    let lists = ["timing", "timeless"].map(|list| {
+        let iris = (0..9_000).map(|number| format!("\"http://e/{list}/{number}/a/long/name\""));
+        format!("\"{list}\":[{}]", iris.collect::<Vec<_>>().join(","))
+    });
+    let context = "\"context\":{\"a\":\"http://e/\\u0001\"}";
+    let body = format!(r#"{{"iri":"http://e/s",{},{context}}}"#, lists.join(","));
+    assert!(body.len() < 1 << 20, "{}", body.len());
+    assert_eq!(put(&server, "/streams/long", JSON, &body).status, 201);
+    assert_eq!(server.send("DELETE", "/streams/long", "", "").status, 204);
+    let durable = r#"{"iri":"http://e/s","durable":true}"#;
+    let answer = put(&server, "/streams/s", JSON, durable);
+    assert_status(&answer, 400, "jindou serve --location DIR");
     let form = "Content-Type: application/x-www-form-urlencoded\r\n";
     let answer = put(&server, "/streams/s", form, r#"{"iri":"http://e/s"}"#);
     assert_status(&answer, 415, "application/json");
@@ -412,6 +430,39 @@ fn registrations_end_where_they_take_their_share_of_memory() {
     assert_status(&refused, 503, "one more takes more than");
     assert_eq!(server.send("DELETE", "/continuous/q0", "", "").status, 204);
     assert_eq!(put(&server, "/continuous/other", QUERY, LATEST).status, 201);
+}
+
+#[test]
+fn what_lists_streams_is_counted_before_it_is_made() {
+    const MEMORY: u64 = 64 << 20;
+    let pool = Arc::new(MemoryPool::new(MEMORY));
+    let mut engine = Config::default();
+    engine.memory_pool = Some(Arc::clone(&pool));
+    let server = Running::with_engine(engine, |_| ());
+    for number in 0..10 {
+        let predicates = (0..4_000).map(|predicate| format!("\"http://e/{predicate}\""));
+        let predicates: Vec<String> = predicates.collect();
+        let body = format!(
+            r#"{{"iri":"http://e/{number}","timeless":[{}]}}"#,
+            predicates.join(",")
+        );
+        let made = put(&server, &format!("/streams/s{number}"), JSON, &body);
+        assert_status(&made, 201, "");
+    }
+    let turtle = "Host: localhost\r\nAccept: text/turtle\r\n";
+    let kinds = ["", "Accept-Encoding: gzip\r\n", turtle];
+    let all = server.get("/streams", "");
+    assert_eq!(all.status, 200);
+    let free = pool.limit_bytes() - pool.held_bytes();
+    let rest = pool.reserve(free - (256 << 10));
+    let rest = rest.expect("there is so much");
+    for kind in kinds {
+        assert_status(&server.get("/streams", kind), 503, "memory");
+    }
+    drop(rest);
+    for kind in kinds {
+        assert_eq!(server.get("/streams", kind).status, 200, "{kind}");
+    }
 }
 
 #[test]
@@ -1047,17 +1098,98 @@ fn what_a_producer_sends_again_is_taken_once() {
 }
 
 #[test]
-fn streams_of_a_store_that_is_read_only_are_said_to_rest() {
+fn streams_of_a_store_that_is_read_only_are_shown_and_not_changed() {
     let folder = tempfile::tempdir().unwrap();
     let location = folder.path().join("store");
     let database = Database::open_or_create(&location, Config::default()).unwrap();
-    database
-        .create_stream("s", StreamDefinition::new("http://e/s"))
-        .unwrap();
+    let mut durable = StreamDefinition::new("http://e/s");
+    durable.durable = true;
+    database.create_stream("s", durable).unwrap();
+    let mut arrival = StreamDefinition::new("http://e/now");
+    arrival.time = TimeSource::Arrival;
+    database.create_stream("now", arrival).unwrap();
+    database.register("q", LATEST).unwrap();
+    let lines = "500\t<http://e/x> <http://e/p> \"1\" .\n1500\t<http://e/x> <http://e/p> \"2\" .\n";
+    let format = TupleFormat::Lines;
+    database.push("s", format, None, lines.into()).unwrap();
+    let before = database.stream("s").unwrap();
     drop(database);
     let database = Database::open_to_read(&location, Config::default()).unwrap();
-    let server = Running::with_database(database, |config| config.read_only = true);
+    assert!(database.has_resting_streams());
+    let open = |database: &Database| {
+        Running::with_database(database.clone(), |config| config.read_only = true)
+    };
+    let server = open(&database);
     for target in ["/streams", "/streams/s", "/continuous"] {
         assert_status(&server.get(target, ""), 403, "rest");
     }
+    drop(server);
+    database.show_resting_streams().unwrap();
+    assert!(!database.has_resting_streams());
+    let server = open(&database);
+    let all = server.get("/streams", "").json();
+    assert_eq!(
+        (&all[0]["name"], &all[1]["name"]),
+        (&json!("now"), &json!("s"))
+    );
+    let one = server.get("/streams/s", "").json();
+    for (member, expected) in [
+        ("iri", json!("http://e/s")),
+        ("tuples", json!(2)),
+        ("batches", json!(before.batches)),
+        ("watermark_ms", json!(1_500)),
+        ("stable_ms", json!(before.stable_ms)),
+        ("waiting_bytes", json!(before.waiting_bytes)),
+        ("queries", json!(1)),
+    ] {
+        assert_eq!(one[member], expected, "{member}");
+    }
+    let turtle = server.get("/streams/s", "Host: localhost\r\nAccept: text/turtle\r\n");
+    assert_status(&turtle, 200, "http://e/s");
+    assert_eq!(server.get("/continuous", "").json()[0]["text"], LATEST);
+    assert_eq!(
+        server.get("/continuous/q", "").json()["last_instant_ms"],
+        1_000
+    );
+    assert_eq!(server.get("/streams/s/late", "").status, 200);
+    let mut events = Events::of(&server, "/continuous/q/results?after=0", "");
+    assert_eq!(events.next().unwrap().id, "1000:1");
+    for (method, target, named) in [
+        ("PUT", "/streams/t", "does not change the stream t"),
+        ("POST", "/streams/s", "does not change the stream s"),
+        ("DELETE", "/streams/s", "does not change the stream s"),
+        (
+            "POST",
+            "/streams/s/heartbeat?time=9000",
+            "does not change the stream s",
+        ),
+        (
+            "PUT",
+            "/continuous/r",
+            "does not change the continuous query r",
+        ),
+        (
+            "POST",
+            "/continuous/q/pause",
+            "does not change the continuous query q",
+        ),
+        (
+            "PUT",
+            "/continuous/q/sinks/k",
+            "does not change the sink k of the continuous query q",
+        ),
+    ] {
+        let answer = server.send(method, target, "", "");
+        assert_status(&answer, 403, "started to read only");
+        assert_status(&answer, 403, named);
+    }
+    // Whoever has the database changes nothing either.
+    assert_eq!(database.tick().unwrap(), None);
+    let pushed = database.push("s", format, None, lines.into());
+    let beaten = database.heartbeat("s", 9_000);
+    for error in [pushed.map(drop), beaten, database.heartbeat_now("now")] {
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("was opened to be read only"), "{error}");
+    }
+    assert_eq!(server.get("/streams/s", "").json()["tuples"], 2);
 }

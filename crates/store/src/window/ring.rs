@@ -2,9 +2,15 @@
 
 use std::sync::Arc;
 
+use jindou_fabric::Region;
+
 use super::WindowError;
 use super::merge::merge;
 use super::run::{MOST_ROWS, Run};
+
+/// What a ring takes for a run beside the run itself: what counts its references, the place in the list of
+/// runs and in the next one, and the head of its columns. A run of one tuple is hardly more than that.
+const RUN_BYTES: usize = 4 * size_of::<usize>() + Region::HEAD_BYTES;
 
 /// How a ring keeps its runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -214,7 +220,8 @@ impl Ring {
     }
 
     fn set_runs(&mut self, runs: Vec<Arc<Run>>) {
-        self.bytes = runs.iter().map(|run| run.footprint()).sum();
+        let footprints = runs.iter().map(|run| run.footprint() + RUN_BYTES);
+        self.bytes = footprints.sum();
         self.runs = runs.into();
     }
 
@@ -227,7 +234,7 @@ impl Ring {
         }
     }
 
-    /// Bytes of its runs; what only snapshots hold is not among them.
+    /// Bytes of its runs, with what each takes beside its columns; what only snapshots hold is not among them.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes

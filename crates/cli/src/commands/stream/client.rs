@@ -36,6 +36,8 @@ const ACCEPT: &str = "application/json, text/event-stream, application/problem+j
 /// Bodies from this size on, in bytes, are sent once the server says that it takes them: one that refuses them
 /// by their length hangs up, which would otherwise be all that is known.
 const ANNOUNCED_BYTES: usize = 1 << 20;
+/// Says which event was seen last.
+const LAST_EVENT_ID: &str = "Last-Event-ID";
 /// Pause before something is sent again, where the server does not say how long.
 const DEFAULT_PAUSE: Duration = Duration::from_secs(1);
 
@@ -133,18 +135,19 @@ impl Client {
         serde_json::from_str(&reply).with_context(|| format!("{}{path}: no JSON", self.url))
     }
 
-    /// Opens an answer that goes on, with pauses of any length once it has begun.
+    /// Opens an answer of events, after the one that was seen last, if one was: it goes on, with pauses of
+    /// any length once it has begun.
     ///
     /// # Errors
-    /// A server that cannot be reached, and what it refuses.
-    pub(super) fn open(&self, path: &str) -> anyhow::Result<BodyReader<'static>> {
-        let response = self.send(("GET", path), None, None, Pauses::Any)?;
-        let opened = self.refused(path, response)?.map_err(Refused::error)?;
-        Ok(opened
-            .into_body()
-            .into_with_config()
-            .limit(u64::MAX)
-            .reader())
+    /// A server that cannot be reached.
+    pub(super) fn open(&self, path: &str, last_event: Option<&str>) -> Asked<BodyReader<'static>> {
+        let headers = last_event.map(|id| (LAST_EVENT_ID, id.to_owned()));
+        let response = self.send(("GET", path), None, headers, Pauses::Any)?;
+        let opened = self.refused(path, response)?;
+        Ok(opened.map(|response| {
+            let body = response.into_body().into_with_config();
+            body.limit(u64::MAX).reader()
+        }))
     }
 
     /// Sends something, with its media type, and reads the answer.
@@ -170,7 +173,14 @@ impl Client {
         (method, path): (&str, &str),
         body: Option<(&str, &[u8])>,
     ) -> Asked<String> {
-        let response = self.send((method, path), body, producer, Pauses::Bounded)?;
+        let headers = producer.map(|(name, sequence)| {
+            [
+                ("Producer", name.to_owned()),
+                ("Sequence", sequence.to_string()),
+            ]
+        });
+        let headers = headers.into_iter().flatten();
+        let response = self.send((method, path), body, headers, Pauses::Bounded)?;
         Ok(match self.refused(path, response)? {
             Ok(mut response) => Ok(self.text(path, &mut response)?),
             Err(refused) => Err(refused),
@@ -181,7 +191,7 @@ impl Client {
         &self,
         (method, path): (&str, &str),
         body: Option<(&str, &[u8])>,
-        producer: Option<(&str, u64)>,
+        headers: impl IntoIterator<Item = (&'static str, String)>,
         pauses: Pauses,
     ) -> anyhow::Result<Response<Body>> {
         let address = format!("{}{path}", self.url);
@@ -198,9 +208,8 @@ impl Client {
         if body.is_some_and(|(_, bytes)| bytes.len() > ANNOUNCED_BYTES) {
             request = request.header(header::EXPECT, "100-continue");
         }
-        if let Some((name, sequence)) = producer {
-            request = request.header("Producer", name);
-            request = request.header("Sequence", sequence);
+        for (name, value) in headers {
+            request = request.header(name, value);
         }
         let wrong = || format!("{address}: no address of a server");
         let usual = match method {
@@ -433,7 +442,7 @@ mod tests {
             assert!(said.contains("timeout"), "{method}: {said}");
         }
         let opened = asked(None, |client| {
-            client.open("/continuous/q/results").map(drop)
+            client.open("/continuous/q/results", None).map(drop)
         });
         assert!(
             opened

@@ -14,6 +14,7 @@ mod watch;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, stdin};
+use std::ops::Range;
 use std::path::Path;
 
 use anyhow::Context;
@@ -63,6 +64,25 @@ fn open(path: &Path) -> std::io::Result<Box<dyn BufRead>> {
         Compression::Zstd => Box::new(BufReader::new(zstd::Decoder::with_buffer(file)?)),
         _ => Box::new(file),
     })
+}
+
+/// The time that a line begins with.
+fn time_of(line: &[u8]) -> Option<i64> {
+    let tab = line.iter().position(|byte| *byte == b'\t')?;
+    std::str::from_utf8(&line[..tab]).ok()?.parse().ok()
+}
+
+/// Times that are read as milliseconds of the first years since 1970, and would be of our time as seconds.
+const SECONDS_OF_OUR_TIME: Range<i64> = 100_000_000..100_000_000_000;
+
+/// Says what may be wrong where all tuples, whose times lie between these, were late.
+fn hint_at_seconds((first, last): (i64, i64)) {
+    if SECONDS_OF_OUR_TIME.contains(&first) && SECONDS_OF_OUR_TIME.contains(&last) {
+        note!(
+            "all of them were late, and their times look like seconds: the times of a stream are milliseconds \
+             since 1970"
+        );
+    }
 }
 
 fn ending(path: &Path) -> Option<&str> {

@@ -7,7 +7,7 @@ use jindou_engine::ingest::Format;
 use serde_json::Value;
 
 use super::client::{Client, Refused};
-use super::{LINES, ending, read};
+use super::{LINES, ending, hint_at_seconds, read, time_of};
 use crate::output;
 use crate::stream_args::PushArguments;
 
@@ -41,7 +41,22 @@ pub(super) fn run(arguments: &PushArguments) -> anyhow::Result<()> {
     output::print(&format!(
         "{} accepted, {} late\n",
         report["accepted"], report["late"]
-    ))
+    ))?;
+    if report["accepted"] == 0
+        && report["late"] != 0
+        && let Some(times) = times(arguments.time, &body)
+    {
+        hint_at_seconds(times);
+    }
+    Ok(())
+}
+
+/// The earliest and the latest time of tuples: that which was given for all, or those of lines.
+fn times(given: Option<i64>, body: &[u8]) -> Option<(i64, i64)> {
+    let of_lines = || body.split(|byte| *byte == b'\n').filter_map(time_of);
+    let first = given.or_else(|| of_lines().min())?;
+    let last = given.or_else(|| of_lines().max())?;
+    Some((first, last))
 }
 
 /// What the name of a file says of its format, whatever it says of its compression.

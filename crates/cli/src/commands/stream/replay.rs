@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::client::{Client, Refused};
 use super::heartbeat::beat;
-use super::{LINES, open};
+use super::{LINES, hint_at_seconds, open, time_of};
 use crate::progress::Watch;
 use crate::stream_args::{Pace, ReplayArguments};
 
@@ -56,6 +56,7 @@ pub(super) fn run(arguments: &ReplayArguments) -> anyhow::Result<()> {
         batch_tuples: 0,
         origin: Origin::default(),
         first: None,
+        earliest: None,
         latest: None,
         sent,
         late: 0,
@@ -79,6 +80,11 @@ pub(super) fn run(arguments: &ReplayArguments) -> anyhow::Result<()> {
         thousands(tuples),
         thousands(replay.late)
     );
+    if replay.late == tuples
+        && let Some(times) = replay.earliest.zip(replay.latest)
+    {
+        hint_at_seconds(times);
+    }
     Ok(())
 }
 
@@ -99,7 +105,9 @@ struct Replay {
     origin: Origin,
     /// The time of the first tuple, and when it was read.
     first: Option<(i64, Instant)>,
-    /// The latest time of all tuples.
+    /// The earliest time of all tuples.
+    earliest: Option<i64>,
+    /// The latest one.
     latest: Option<i64>,
     sent: Arc<AtomicU64>,
     late: u64,
@@ -140,6 +148,7 @@ impl Replay {
             self.batch.push(b'\n');
         }
         self.batch_tuples += 1;
+        self.earliest = self.earliest.map(|first| first.min(time)).or(Some(time));
         self.latest = self.latest.max(Some(time));
         Ok(())
     }
@@ -261,11 +270,6 @@ impl Origin {
             ),
         }
     }
-}
-
-fn time_of(line: &[u8]) -> Option<i64> {
-    let tab = line.iter().position(|byte| *byte == b'\t')?;
-    std::str::from_utf8(&line[..tab]).ok()?.parse().ok()
 }
 
 #[cfg(test)]

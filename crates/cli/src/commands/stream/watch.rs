@@ -1,52 +1,139 @@
 //! `jindou stream watch`: results of a continuous query as they come.
+//!
+//! Where the server goes away, this connects again and goes on after the last result that it has seen.
 
 use std::io::{BufRead, BufReader};
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use jindou_engine::PrefixTable;
 use jindou_engine::results::{Names, SolutionsFormat, SolutionsWriter, TermText};
 use serde_json::Value;
+use ureq::BodyReader;
 
-use super::client::Client;
+use super::client::{Asked, Client, Refused};
 use crate::output;
 use crate::printable::printable;
 use crate::stream_args::WatchArguments;
 
+/// Pauses between attempts to connect again: the first, and the longest, to which they are doubled.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+
 /// # Errors
-/// A server that cannot be reached or that ends, and what it refuses.
+/// A server that cannot be reached at the begin, or that ends where it is not to be connected to again; what it
+/// refuses.
 pub(super) fn run(arguments: &WatchArguments) -> anyhow::Result<()> {
-    let mut path = format!("/continuous/{}/results", arguments.name);
-    if let Some(after) = arguments.after {
-        path += &format!("?after={after}");
-    }
     let client = Client::new(&arguments.server)?;
     let names = match arguments.json || arguments.full_iris {
         true => Names::default(),
         false => names(&client, &arguments.name),
     };
-    let mut events = Events(BufReader::new(client.open(&path)?));
-    let mut left = arguments.limit;
-    let mut last = arguments.after;
-    while left != Some(0) {
-        let Some((kind, data)) = events.next()? else {
-            let after = last.map_or_else(String::new, |last| {
-                format!("; --after {last} goes on once it is there again")
-            });
-            bail!("the server ended{after}");
+    let mut watch = Watch {
+        client,
+        arguments,
+        names,
+        left: arguments.limit,
+        last: None,
+    };
+    let mut results = watch.open()?.map_err(Refused::error)?;
+    loop {
+        let lost = match watch.read(results)? {
+            Ended::Done => return Ok(()),
+            Ended::Lost(reason) => reason,
         };
-        if kind == "end" {
-            note!("the query {} was dropped", arguments.name);
-            return Ok(());
+        if arguments.once {
+            let last = watch.last.as_ref();
+            let after = last.and_then(|id| id.rsplit(':').next());
+            let after = after.map_or_else(String::new, |after| {
+                format!("; --after {after} goes on once it is there again")
+            });
+            bail!("{lost}{after}");
         }
-        let result: Value = serde_json::from_str(&data).context("a result is no JSON")?;
-        last = result["sequence"].as_u64().or(last);
-        match arguments.json {
-            true => output::print(&format!("{data}\n"))?,
-            false => output::print(&shown(&result, &names)?)?,
-        }
-        left = left.map(|left| left - 1);
+        note!("{lost}; connecting again until Ctrl-C");
+        results = watch.open_again()?;
+        note!("connected again");
     }
-    Ok(())
+}
+
+/// Results that are being watched.
+struct Watch<'a> {
+    client: Client,
+    arguments: &'a WatchArguments,
+    names: Names,
+    /// Results to come.
+    left: Option<u64>,
+    /// The id of the last event.
+    last: Option<String>,
+}
+
+/// Why results end.
+enum Ended {
+    /// There are no more, or as many came as were to.
+    Done,
+    /// The server went away.
+    Lost(String),
+}
+
+impl Watch<'_> {
+    /// Asks for the results that were not seen yet.
+    fn open(&self) -> Asked<BodyReader<'static>> {
+        let mut path = format!("/continuous/{}/results", self.arguments.name);
+        if let (None, Some(after)) = (&self.last, self.arguments.after) {
+            path += &format!("?after={after}");
+        }
+        self.client.open(&path, self.last.as_deref())
+    }
+
+    /// The same until the server is there again.
+    ///
+    /// # Errors
+    /// What it refuses then.
+    fn open_again(&self) -> anyhow::Result<BodyReader<'static>> {
+        let mut pauses = pauses();
+        loop {
+            let pause = pauses.next().unwrap_or(LONGEST_PAUSE);
+            match self.open() {
+                Ok(Ok(results)) => return Ok(results),
+                Ok(Err(refused)) => match refused.pause() {
+                    Some(asked) => thread::sleep(asked.max(pause)),
+                    None => return Err(refused.error()),
+                },
+                Err(_unreached) => thread::sleep(pause),
+            }
+        }
+    }
+
+    /// Prints results as long as they come.
+    fn read(&mut self, results: impl std::io::Read) -> anyhow::Result<Ended> {
+        let mut events = Events(BufReader::new(results));
+        while self.left != Some(0) {
+            let event = match events.next() {
+                Ok(Some(event)) => event,
+                Ok(None) => return Ok(Ended::Lost("the server ended".to_owned())),
+                Err(error) => return Ok(Ended::Lost(format!("results of the server: {error}"))),
+            };
+            if event.kind == "end" {
+                note!("the query {} was dropped", self.arguments.name);
+                return Ok(Ended::Done);
+            }
+            let result: Value = serde_json::from_str(&event.data).context("a result is no JSON")?;
+            match self.arguments.json {
+                true => output::print(&format!("{}\n", event.data))?,
+                false => output::print(&shown(&result, &self.names)?)?,
+            }
+            self.last = event.id.or(self.last.take());
+            self.left = self.left.map(|left| left - 1);
+        }
+        Ok(Ended::Done)
+    }
+}
+
+/// How long to wait before each attempt to connect again but the first.
+fn pauses() -> impl Iterator<Item = Duration> {
+    let double = |pause: &Duration| Some((*pause * 2).min(LONGEST_PAUSE));
+    std::iter::successors(Some(FIRST_PAUSE), double)
 }
 
 /// The prefixes by which a query's IRIs are shown: its own, and then those of the store. Where the server does
@@ -67,29 +154,34 @@ fn names(client: &Client, name: &str) -> Names {
 /// Server-sent events.
 struct Events<R>(R);
 
+/// One of them.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Event {
+    kind: String,
+    id: Option<String>,
+    data: String,
+}
+
 impl<R: BufRead> Events<R> {
-    /// The kind and the data of the next event; `None` at the end.
-    fn next(&mut self) -> anyhow::Result<Option<(String, String)>> {
-        let (mut kind, mut data) = (String::new(), None);
+    /// The next event; `None` at the end, where one that is not whole is passed over.
+    fn next(&mut self) -> std::io::Result<Option<Event>> {
+        let (mut event, mut has_data) = (Event::default(), false);
         let mut line = String::new();
         loop {
             line.clear();
-            let read = self.0.read_line(&mut line);
-            // As text: a connection that breaks is not standard output's, whose reader wants no more.
-            let read = read.map_err(|error| anyhow::anyhow!("results of the server: {error}"))?;
-            if read == 0 {
+            if self.0.read_line(&mut line)? == 0 {
                 return Ok(None);
             }
             match line.trim_end_matches('\n').split_once(": ") {
-                Some(("event", name)) => name.clone_into(&mut kind),
-                Some(("data", text)) => data = Some(text.to_owned()),
-                // Its end, or that of a comment.
-                None => {
-                    if let Some(data) = data.take() {
-                        return Ok(Some((kind, data)));
-                    }
+                Some(("event", name)) => name.clone_into(&mut event.kind),
+                Some(("id", id)) => event.id = Some(id.to_owned()),
+                Some(("data", text)) => {
+                    text.clone_into(&mut event.data);
+                    has_data = true;
                 }
-                Some(_) => {}
+                // Its end, or that of a comment.
+                None if has_data => return Ok(Some(event)),
+                _ => {}
             }
         }
     }
@@ -172,10 +264,25 @@ mod tests {
     fn comments_and_ids_are_passed_over() {
         let text = ": \n\nevent: result\nid: 5:1\ndata: {\"a\": 1}\n\nevent: end\ndata: {}\n\n";
         let mut events = Events(text.as_bytes());
-        let owned = |kind: &str, data: &str| Some((kind.to_owned(), data.to_owned()));
-        assert_eq!(events.next().unwrap(), owned("result", "{\"a\": 1}"));
-        assert_eq!(events.next().unwrap(), owned("end", "{}"));
+        let event = |kind: &str, id: Option<&str>, data: &str| Event {
+            kind: kind.to_owned(),
+            id: id.map(str::to_owned),
+            data: data.to_owned(),
+        };
+        let mut next = || events.next().unwrap();
+        assert_eq!(next(), Some(event("result", Some("5:1"), "{\"a\": 1}")));
+        assert_eq!(next(), Some(event("end", None, "{}")));
+        assert_eq!(next(), None);
+        // The server went away in the middle.
+        let mut events = Events("event: result\nid: 5:1\ndata: {\"a\"".as_bytes());
         assert_eq!(events.next().unwrap(), None);
+    }
+
+    #[test]
+    fn pauses_grow_up_to_a_bound() {
+        let all: Vec<Duration> = pauses().take(9).collect();
+        assert!(all[0] < all[1] && all[1] < all[5]);
+        assert_eq!(all[8], LONGEST_PAUSE);
     }
 
     #[test]
