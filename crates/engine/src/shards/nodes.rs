@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use jindou_cluster::{
-    Link, LinkError, LinkOptions, LogicalNodes, OneSided, ReadCounts, RemoteReads, ServedShards,
-    ShardServer,
+    ForkMessages, Link, LinkError, LinkOptions, LogicalNodes, OneSided, ReadCounts, RemoteReads,
+    ServedShards, ShardServer,
 };
 use jindou_exec::{Catalogue, GraphSource};
 use jindou_fabric::local::LocalNetwork;
@@ -74,9 +74,19 @@ impl Nodes {
         for here in 0..nodes.len() {
             nodes[here].links = links(&nodes, here, options)?;
         }
+        let logical = LogicalNodes::new(map, config.fork_policy, threads, start);
+        let logical = match config.fork_messages {
+            Some(limits) => logical.with_messages(ForkMessages {
+                limits,
+                memory_bytes: config.query_memory_bytes,
+                spill: config.spill.clone(),
+                memory_pool: config.memory_pool.clone(),
+            }),
+            None => logical,
+        };
         Ok(Self {
             nodes,
-            logical: Arc::new(LogicalNodes::new(map, config.fork_policy, threads, start)),
+            logical: Arc::new(logical),
         })
     }
 

@@ -6,20 +6,37 @@
 //! takes (Wukong, OSDI'16, section 5.2). What a sub-query finds goes to the end of the chain that was
 //! first asked, wherever it forked again, so that nobody but the reader of the query waits for rows, and
 //! there is no barrier.
+//!
+//! In one process a sub-query is handed over as it is. To another it goes as a message ([`ForkNode`]), and
+//! what it finds comes back as messages: steps, tables and errors know nothing of that.
 
+mod arrived;
 mod chain;
 mod decide;
+mod departing;
+mod inbox;
+mod messages;
+mod outbox;
 mod replies;
+#[cfg(test)]
+mod replies_tests;
 mod split;
+#[cfg(test)]
+mod test_nodes;
+mod wire;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use jindou_model::{NodeId, TermId};
 
+pub use arrived::{Arrived, Resources};
 pub(crate) use chain::{ForkPlace, ForkedChain};
-pub(crate) use decide::{ForkKey, fork_key, forks_scan};
+pub(crate) use decide::{ForkKey, fork_key, forks_scan, stays_here};
+pub(crate) use messages::QueryMessages;
+pub use messages::{ChainId, ForkNode, MessageLimits, Messages, QueryId, SubQueryId};
 pub(crate) use split::{Fork, ForkScan};
+pub use wire::SubQueryWireError;
 
 use crate::context::Context;
 use crate::table::Table;
@@ -45,7 +62,8 @@ pub trait Forks: Send + Sync {
     /// thread sleeps.
     fn reads_per_message(&self) -> u32;
 
-    /// Has another node answer a sub-query: by [`SubQuery::run`] there, once. Does not wait for it.
+    /// Has another node answer a sub-query, once: by [`SubQuery::run`], or by a message
+    /// ([`ForkNode::encode`]). Does not wait for it.
     ///
     /// A sub-query that is dropped without being run ends its query with [`ExecError::Panicked`].
     fn send(&self, to: NodeId, sub_query: SubQuery);
@@ -68,9 +86,11 @@ pub struct SubQuery {
     cx: Arc<Context>,
     rest: Rest,
     table: Table,
-    replies: Arc<Replies>,
+    replies: Arc<dyn Replies>,
     /// It was run: to its end, or to an error that its reader got.
     settled: bool,
+    /// It went as a message: its end comes as one.
+    has_left: bool,
 }
 
 impl SubQuery {
@@ -90,22 +110,34 @@ impl SubQuery {
     /// or why it ends, goes to the reader of the query; waits while that has no room for more.
     pub fn run(mut self, source: Arc<dyn GraphSource>, forks: Arc<dyn Forks>) {
         let cx = Arc::new(self.cx.at_node(source, forks));
+        if let Some(transport) = &cx.transport {
+            match transport.carry(std::mem::take(&mut self.table), &cx) {
+                Ok(table) => self.table = table,
+                Err(error) => {
+                    self.replies.fail(error);
+                    self.settled = true;
+                    return;
+                }
+            }
+        }
+        self.run_with(&cx);
+    }
+
+    /// Answers it as a node sees its query.
+    fn run_with(mut self, cx: &Arc<Context>) {
         let table = std::mem::take(&mut self.table);
-        match self.answer(&cx, table) {
-            Ok(()) => (),
-            Err(error) => self.replies.fail(error),
+        let stack = self.rest.chain.stack;
+        let answered = stack.run(|| self.answer(cx, table));
+        if let Err(error) = answered.map_err(ExecError::from).flatten() {
+            self.replies.fail(error);
         }
         self.settled = true;
     }
 
     fn answer(&self, cx: &Arc<Context>, table: Table) -> Result<(), ExecError> {
-        let table = match &cx.transport {
-            Some(transport) => transport.carry(table, cx)?,
-            None => table,
-        };
         let mut chain = self.rest.build(cx, table, &self.replies)?;
         while let Some(found) = chain.next(cx)? {
-            if found.rows() > 0 && !self.replies.push(found, cx) {
+            if found.rows() > 0 && !self.replies.push(found, cx)? {
                 // Nobody reads the rows any more.
                 return Ok(());
             }
@@ -116,6 +148,9 @@ impl SubQuery {
 
 impl Drop for SubQuery {
     fn drop(&mut self) {
+        if self.has_left {
+            return;
+        }
         if !self.settled {
             self.replies.fail(ExecError::Panicked);
         }
@@ -147,6 +182,26 @@ impl ForkCounts {
         self.rows.fetch_add(table.rows() as u64, Ordering::Relaxed);
         self.bytes
             .fetch_add(table.bytes() as u64, Ordering::Relaxed);
+    }
+
+    fn add(&self, more: Forked) {
+        let Forked {
+            sub_queries,
+            rows,
+            bytes,
+        } = more;
+        self.sub_queries.fetch_add(sub_queries, Ordering::Relaxed);
+        self.rows.fetch_add(rows, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Takes away what was counted so far.
+    fn take(&self) -> Forked {
+        Forked {
+            sub_queries: self.sub_queries.swap(0, Ordering::Relaxed),
+            rows: self.rows.swap(0, Ordering::Relaxed),
+            bytes: self.bytes.swap(0, Ordering::Relaxed),
+        }
     }
 
     pub(crate) fn sum(&self) -> Forked {
