@@ -215,6 +215,10 @@ impl Forks for AtNode {
             workers.spawn(move || there.run_message(from, message));
         }
     }
+
+    fn resume(&self, job: Box<dyn FnOnce() + Send>) {
+        self.nodes.workers[self.here.0 as usize].spawn(job);
+    }
 }
 
 impl AtNode {

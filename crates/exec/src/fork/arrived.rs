@@ -62,8 +62,8 @@ impl Arrived {
         self.head.query
     }
 
-    /// Answers it. What it finds, or why it ends, goes to the reader of its query by messages; waits
-    /// while too many of these are on the way.
+    /// Answers it. What it finds, or why it ends, goes to the reader of its query by messages. While too
+    /// many of these are on the way it is put aside, and goes on by [`Forks::resume`].
     pub fn run(mut self, resources: Resources) {
         self.has_run = true;
         match self.sub_query(resources) {
@@ -114,6 +114,10 @@ impl Arrived {
             ..
         } = self.head;
         let window = self.node.join_window(of, query);
+        if self.node.has_ended(query) {
+            // It ended meanwhile, with the windows that there were.
+            window.close();
+        }
         let replies = Outbox::new(&self.node, window, (of, id), cx.shared());
         let sub_query = SubQuery {
             cx: Arc::clone(&cx),
@@ -146,6 +150,10 @@ impl Arrived {
             None => {
                 let new = self.first(part, resources)?;
                 let mut queries = self.node.queries();
+                if queries.ended.contains(&query) {
+                    drop(queries);
+                    return Ok(None);
+                }
                 let known = queries.known.entry(query);
                 // Another sub-query of it may have come first.
                 let first = match &known {

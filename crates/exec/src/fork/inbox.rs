@@ -13,7 +13,7 @@ use jindou_model::NodeId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::messages::{ChainId, ForkNode, SubQueryId};
-use super::replies::Replies;
+use super::replies::{Pushed, Replies, Resume};
 use super::wire::{self, SubQueryWireError, Work};
 use crate::ExecError;
 use crate::context::{Booked, Context, SharedContext};
@@ -35,8 +35,6 @@ pub(super) struct Inbox {
     state: Mutex<State>,
     /// Something came, or a sub-query ended.
     arrived: Condvar,
-    /// There is room again, or nobody reads any more.
-    room: Condvar,
     /// How messages of other nodes come here, once one was asked.
     by_messages: OnceLock<ByMessages>,
 }
@@ -73,11 +71,17 @@ struct State {
     ended_early: FxHashSet<SubQueryId>,
     /// Tables by node that wait.
     waiting: FxHashMap<u32, usize>,
+    /// Sub-queries of this process that have no room for what they found.
+    aside: VecDeque<Resume>,
     /// Nobody reads any more.
     closed: bool,
 }
 
 impl State {
+    fn has_room(&self) -> bool {
+        self.tables.len() < WAITING_TABLES
+    }
+
     fn take(&mut self) -> Result<Option<Waiting>, ExecError> {
         if let Some(error) = self.failure.take() {
             return Err(error);
@@ -115,7 +119,6 @@ impl Inbox {
             counted,
             state: Mutex::default(),
             arrived: Condvar::new(),
-            room: Condvar::new(),
             by_messages: OnceLock::new(),
         }
     }
@@ -134,7 +137,7 @@ impl Inbox {
 
     /// Rows that are there already.
     pub(super) fn ready(&self, cx: &Context) -> Result<Option<Table>, ExecError> {
-        let next = self.take(&mut self.lock())?;
+        let next = self.lock().take()?;
         next.map(|waiting| self.open(waiting, cx)).transpose()
     }
 
@@ -142,7 +145,7 @@ impl Inbox {
     pub(super) fn wait(&self, cx: &Context) -> Result<Option<Table>, ExecError> {
         let mut state = self.lock();
         loop {
-            if let Some(waiting) = self.take(&mut state)? {
+            if let Some(waiting) = state.take()? {
                 drop(state);
                 return self.open(waiting, cx).map(Some);
             }
@@ -162,14 +165,6 @@ impl Inbox {
         }
     }
 
-    fn take(&self, state: &mut State) -> Result<Option<Waiting>, ExecError> {
-        let next = state.take()?;
-        if state.tables.len() + 1 == WAITING_TABLES {
-            self.room.notify_all();
-        }
-        Ok(next)
-    }
-
     /// The table that waited; its sender may send another.
     fn open(&self, waiting: Waiting, cx: &Context) -> Result<Table, ExecError> {
         let (from, bytes) = match waiting {
@@ -178,11 +173,11 @@ impl Inbox {
                 from, ref bytes, ..
             } => (from, bytes),
         };
-        let table = wire::rows_of_reply(bytes, self.width, self.counted, cx)?;
+        let table = wire::rows_of_reply(bytes, self.width, self.counted, cx);
         if let Some(by) = self.by_messages.get() {
             by.node.credit(from, by.chain, 1, 0);
         }
-        Ok(table)
+        table
     }
 
     /// Nobody reads any more: the sub-queries of other nodes are to end.
@@ -192,8 +187,9 @@ impl Inbox {
         let is_whole =
             state.elsewhere.is_empty() && state.waiting.values().all(|count| *count == 0);
         state.tables.clear();
-        self.room.notify_all();
+        let aside = std::mem::take(&mut state.aside);
         drop(state);
+        aside.into_iter().for_each(|resume| resume());
         if let Some(by) = self.by_messages.get()
             && !was_closed
         {
@@ -286,6 +282,10 @@ impl Replies for Inbox {
         if state.under_way == 0 {
             self.arrived.notify_all();
         }
+        // It may have been called for room that it did not need.
+        let next = state.has_room().then(|| state.aside.pop_front()).flatten();
+        drop(state);
+        next.into_iter().for_each(|resume| resume());
     }
 
     fn fail(&self, error: ExecError) {
@@ -293,26 +293,26 @@ impl Replies for Inbox {
         self.arrived.notify_all();
     }
 
-    fn push(&self, table: Table, cx: &Context) -> Result<bool, ExecError> {
+    fn push(&self, table: Table, _: &Context) -> Result<Pushed, ExecError> {
         let mut state = self.lock();
-        while state.tables.len() >= WAITING_TABLES && !state.closed {
-            drop(state);
-            // Other work may be done while the reader has rows enough.
-            let worked = cx.work_meanwhile();
-            state = self.lock();
-            if !worked && state.tables.len() >= WAITING_TABLES && !state.closed {
-                state = self
-                    .room
-                    .wait(state)
-                    .expect("no thread panics while it holds replies");
-            }
-        }
         if state.closed {
-            return Ok(false);
+            return Ok(Pushed::Unread);
+        }
+        if !state.has_room() {
+            return Ok(Pushed::Full(table));
         }
         state.tables.push_back(Waiting::Table(table));
         self.arrived.notify_one();
-        Ok(true)
+        Ok(Pushed::Taken)
+    }
+
+    fn when_room(&self, resume: Resume) -> Option<Resume> {
+        let mut state = self.lock();
+        if state.closed || state.has_room() {
+            return Some(resume);
+        }
+        state.aside.push_back(resume);
+        None
     }
 
     fn chain(self: Arc<Self>, node: &Arc<ForkNode>, cx: &Context) -> ChainId {

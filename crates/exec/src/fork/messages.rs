@@ -21,7 +21,7 @@ use super::arrived::Arrived;
 use super::inbox::Inbox;
 use super::outbox::Window;
 use super::replies::Replies as _;
-use super::wire::{self, Message, SubQueryWireError};
+use super::wire::{self, Message, SubQueryHead, SubQueryWireError};
 use super::{SubQuery, departing};
 use crate::ExecError;
 use crate::context::SharedContext;
@@ -227,14 +227,24 @@ impl ForkNode {
     pub fn receive(
         self: &Arc<Self>,
         from: NodeId,
-        bytes: Vec<u8>,
+        mut bytes: Vec<u8>,
     ) -> Result<Option<Arrived>, SubQueryWireError> {
-        let (message, rest) = wire::read(&bytes, &self.limits)?;
+        let head = self.take(from, &mut bytes)?;
+        Ok(head.map(|head| Arrived::new(self, head, bytes)))
+    }
+
+    /// Takes a message; gives what it says of the sub-query that it is.
+    fn take(
+        &self,
+        from: NodeId,
+        bytes: &mut Vec<u8>,
+    ) -> Result<Option<SubQueryHead>, SubQueryWireError> {
+        let (message, rest) = wire::read(bytes, &self.limits)?;
         match message {
-            Message::SubQuery(head) => return Ok(Some(Arrived::new(self, head, bytes))),
+            Message::SubQuery(head) => return Ok(Some(head)),
             Message::Rows { chain } => {
                 let inbox = self.inbox(chain);
-                if !inbox.is_some_and(|inbox| inbox.arrive(from, bytes)) {
+                if !inbox.is_some_and(|inbox| inbox.arrive(from, std::mem::take(bytes))) {
                     self.send(from, &Message::Closed { chain }, &[]);
                 }
                 return Ok(None);
@@ -314,6 +324,11 @@ impl ForkNode {
         });
     }
 
+    /// True if it is known that the query of another node has ended.
+    pub(super) fn has_ended(&self, query: QueryId) -> bool {
+        self.queries().ended.contains(&query)
+    }
+
     /// Queries of other nodes of which something is here, and chains of theirs to whose readers tables are
     /// on the way.
     #[must_use]
@@ -381,10 +396,9 @@ impl ForkNode {
             Some(query) => Message::Cancelled { query },
             None => Message::Closed { chain },
         };
+        // This one, too: rows may have come back to it.
         for node in (0..self.nodes).map(NodeId) {
-            if node != self.here {
-                self.send(node, &message, &[]);
-            }
+            self.send(node, &message, &[]);
         }
     }
 
@@ -433,7 +447,16 @@ impl ForkNode {
         }
     }
 
-    pub(super) fn send_written(&self, to: NodeId, message: Vec<u8>) {
-        self.messages.send(to, message);
+    pub(super) fn send_written(&self, to: NodeId, mut message: Vec<u8>) {
+        if to != self.here {
+            self.messages.send(to, message);
+            return;
+        }
+        let taken = self.take(to, &mut message);
+        let taken = taken.expect("a node reads what it writes");
+        assert!(
+            taken.is_none(),
+            "sub-queries go by those who carry messages"
+        );
     }
 }

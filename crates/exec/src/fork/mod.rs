@@ -25,8 +25,8 @@ mod split;
 mod test_nodes;
 mod wire;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use jindou_model::{NodeId, TermId};
 
@@ -39,10 +39,11 @@ pub(crate) use split::{Fork, ForkScan};
 pub use wire::SubQueryWireError;
 
 use crate::context::Context;
+use crate::execution::Root;
 use crate::table::Table;
 use crate::{ExecError, GraphSource};
 use chain::Rest;
-use replies::Replies;
+use replies::{Pushed, Replies};
 
 /// The nodes of a cluster, as one query meets them at one of them.
 pub trait Forks: Send + Sync {
@@ -67,6 +68,10 @@ pub trait Forks: Send + Sync {
     ///
     /// A sub-query that is dropped without being run ends its query with [`ExecError::Panicked`].
     fn send(&self, to: NodeId, sub_query: SubQuery);
+
+    /// Has a thread of this node go on with a sub-query that was put aside, as its reader had no room for
+    /// what it found. Does not wait for it.
+    fn resume(&self, job: Box<dyn FnOnce() + Send>);
 }
 
 /// How rows get to keys that another node has.
@@ -107,17 +112,14 @@ impl SubQuery {
     }
 
     /// Answers it at a node that sees the graph as `source` and the other nodes as `forks`. What it finds,
-    /// or why it ends, goes to the reader of the query; waits while that has no room for more.
+    /// or why it ends, goes to the reader of the query. While that has no room for more, the sub-query is put
+    /// aside, and goes on by [`Forks::resume`].
     pub fn run(mut self, source: Arc<dyn GraphSource>, forks: Arc<dyn Forks>) {
         let cx = Arc::new(self.cx.at_node(source, forks));
         if let Some(transport) = &cx.transport {
             match transport.carry(std::mem::take(&mut self.table), &cx) {
                 Ok(table) => self.table = table,
-                Err(error) => {
-                    self.replies.fail(error);
-                    self.settled = true;
-                    return;
-                }
+                Err(error) => return self.ended(Err(error)),
             }
         }
         self.run_with(&cx);
@@ -127,23 +129,101 @@ impl SubQuery {
     fn run_with(mut self, cx: &Arc<Context>) {
         let table = std::mem::take(&mut self.table);
         let stack = self.rest.chain.stack;
-        let answered = stack.run(|| self.answer(cx, table));
-        if let Err(error) = answered.map_err(ExecError::from).flatten() {
+        let built = stack.run(|| self.rest.build(cx, table, &self.replies));
+        match built.map_err(ExecError::from).flatten() {
+            Ok(chain) => {
+                let running = Running {
+                    chain: Root::new(chain, stack),
+                    found: None,
+                    cx: Arc::clone(cx),
+                    sub_query: self,
+                };
+                running.go_on();
+            }
+            Err(error) => self.ended(Err(error)),
+        }
+    }
+
+    /// It has ended, by an error or in whatever way.
+    fn ended(&mut self, result: Result<(), ExecError>) {
+        if let Err(error) = result {
             self.replies.fail(error);
         }
         self.settled = true;
     }
+}
 
-    fn answer(&self, cx: &Arc<Context>, table: Table) -> Result<(), ExecError> {
-        let mut chain = self.rest.build(cx, table, &self.replies)?;
-        while let Some(found) = chain.next(cx)? {
-            if found.rows() > 0 && !self.replies.push(found, cx)? {
-                // Nobody reads the rows any more.
-                return Ok(());
+/// A sub-query under way.
+struct Running {
+    chain: Root,
+    /// What its reader has had no room for.
+    found: Option<Table>,
+    cx: Arc<Context>,
+    sub_query: SubQuery,
+}
+
+impl Running {
+    /// Runs it, to its end or until its reader has no room for what it finds.
+    fn go_on(mut self) {
+        loop {
+            match self.step() {
+                Ok(Step::More) => (),
+                Ok(Step::Ended) => return self.sub_query.ended(Ok(())),
+                Err(error) => return self.sub_query.ended(Err(error)),
+                Ok(Step::NoRoom) => match self.put_aside() {
+                    Some(running) => self = running,
+                    None => return,
+                },
             }
         }
-        Ok(())
     }
+
+    /// Finds some rows, and hands them over.
+    fn step(&mut self) -> Result<Step, ExecError> {
+        let found = match self.found.take() {
+            Some(found) => Some(found),
+            None => self.chain.next(&self.cx)?,
+        };
+        let Some(found) = found else {
+            return Ok(Step::Ended);
+        };
+        if found.rows() == 0 {
+            return Ok(Step::More);
+        }
+        Ok(match self.sub_query.replies.push(found, &self.cx)? {
+            Pushed::Taken => Step::More,
+            Pushed::Unread => Step::Ended,
+            Pushed::Full(found) => {
+                self.found = Some(found);
+                Step::NoRoom
+            }
+        })
+    }
+
+    /// Leaves the thread to others until there is room; gives it back if there is some now.
+    fn put_aside(self) -> Option<Self> {
+        let replies = Arc::clone(&self.sub_query.replies);
+        let place = Arc::new(Mutex::new(Some(self)));
+        let left = Arc::clone(&place);
+        let resume = move || {
+            let running = left.lock().expect(ASIDE).take();
+            if let Some(running) = running {
+                let forks = running.cx.forks.clone().expect("a sub-query has nodes");
+                forks.resume(Box::new(move || running.go_on()));
+            }
+        };
+        let back = replies.when_room(Box::new(resume));
+        back.and_then(|_| place.lock().expect(ASIDE).take())
+    }
+}
+
+const ASIDE: &str = "nobody panics who takes a sub-query up";
+
+/// What came of one step of a sub-query.
+enum Step {
+    More,
+    NoRoom,
+    Ended,
 }
 
 impl Drop for SubQuery {

@@ -1,20 +1,17 @@
 //! What a sub-query found, on its way to the reader of the query at another node.
 //!
 //! A [`Window`] bounds what is on the way: the sub-queries of one chain at one node share it, and a table
-//! that the reader took makes room for another.
+//! that the reader took makes room for another. Where there is none, sub-queries are put aside.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::time::Duration;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::messages::{ChainId, ForkNode, QueryId, SubQueryId};
-use super::replies::Replies;
+use super::replies::{Pushed, Replies, Resume};
 use super::wire::{self, Failure, Message, Work};
 use crate::ExecError;
 use crate::context::{Context, SharedContext};
 use crate::table::Table;
-
-/// How often a sub-query that waits for its reader looks whether its query must end.
-const LOOK: Duration = Duration::from_millis(10);
 
 /// What is on the way from one node to the reader of a chain.
 pub(super) struct Window {
@@ -22,8 +19,6 @@ pub(super) struct Window {
     /// Tables that may be on the way.
     most: usize,
     state: Mutex<WindowState>,
-    /// There is room, or nobody reads any more.
-    room: Condvar,
 }
 
 #[derive(Default)]
@@ -34,6 +29,8 @@ struct WindowState {
     on_the_way: usize,
     /// Sub-queries that set out here and have not ended.
     under_way: usize,
+    /// Sub-queries that have no room for what they found.
+    aside: VecDeque<Resume>,
     /// Nobody reads any more.
     closed: bool,
 }
@@ -44,7 +41,6 @@ impl Window {
             query,
             most,
             state: Mutex::default(),
-            room: Condvar::new(),
         }
     }
 
@@ -65,6 +61,21 @@ impl Window {
 
     fn leave(&self) {
         self.lock().users -= 1;
+        // It may have been called for room that it did not need.
+        self.call(1);
+    }
+
+    /// Has so many go on that wait for room, as far as there is some.
+    fn call(&self, count: usize) {
+        let mut state = self.lock();
+        let room = self.most.saturating_sub(state.on_the_way);
+        let count = match state.closed {
+            true => state.aside.len(),
+            false => count.min(room).min(state.aside.len()),
+        };
+        let called: Vec<Resume> = state.aside.drain(..count).collect();
+        drop(state);
+        called.into_iter().for_each(|resume| resume());
     }
 
     /// True if nothing that comes would change what happens.
@@ -78,31 +89,43 @@ impl Window {
         let mut state = self.lock();
         state.on_the_way = state.on_the_way.saturating_sub(tables);
         state.under_way = state.under_way.saturating_sub(ended);
-        self.room.notify_all();
+        drop(state);
+        self.call(tables);
     }
 
     /// Nobody reads any more.
     pub(super) fn close(&self) {
         self.lock().closed = true;
-        self.room.notify_all();
+        self.call(0);
     }
 
-    /// Takes the room of a table, once there is some; false if nobody reads any more.
-    fn take_room(&self, cx: &Context) -> Result<bool, ExecError> {
-        loop {
-            let mut state = self.lock();
-            if state.closed {
-                return Ok(false);
-            }
-            if state.on_the_way < self.most {
-                state.on_the_way += 1;
-                return Ok(true);
-            }
-            let waited = self.room.wait_timeout(state, LOOK);
-            drop(waited.expect("no thread panics while it holds a window"));
-            cx.check()?;
+    /// Takes the room of a table.
+    fn take_room(&self) -> Room {
+        let mut state = self.lock();
+        if state.closed {
+            return Room::Unread;
         }
+        if state.on_the_way >= self.most {
+            return Room::Full;
+        }
+        state.on_the_way += 1;
+        Room::Taken
     }
+
+    fn when_room(&self, resume: Resume) -> Option<Resume> {
+        let mut state = self.lock();
+        if state.closed || state.on_the_way < self.most {
+            return Some(resume);
+        }
+        state.aside.push_back(resume);
+        None
+    }
+}
+
+enum Room {
+    Taken,
+    Full,
+    Unread,
 }
 
 /// Where a sub-query of another node's query leaves what it finds.
@@ -153,6 +176,16 @@ impl Outbox {
     }
 }
 
+impl Outbox {
+    /// Rows as a message.
+    fn written(&self, table: Table, cx: &Context) -> Result<Vec<u8>, ExecError> {
+        let encoded = table.encode(cx.terms(), cx)?;
+        drop(table);
+        let rows = Message::Rows { chain: self.chain };
+        Ok(wire::write(&rows, &[encoded.bytes()], self.node.limits())?)
+    }
+}
+
 impl Replies for Outbox {
     fn under_way(&self) -> usize {
         self.window.lock().under_way
@@ -189,17 +222,26 @@ impl Replies for Outbox {
         self.node.send(self.chain.node(), &failed, &[]);
     }
 
-    fn push(&self, table: Table, cx: &Context) -> Result<bool, ExecError> {
-        let encoded = table.encode(cx.terms(), cx)?;
-        drop(table);
-        let message = Message::Rows { chain: self.chain };
-        let message = wire::write(&message, &[encoded.bytes()], self.node.limits())?;
-        drop(encoded);
-        if !self.window.take_room(cx)? {
-            return Ok(false);
+    fn push(&self, table: Table, cx: &Context) -> Result<Pushed, ExecError> {
+        match self.window.take_room() {
+            Room::Taken => (),
+            Room::Full => return Ok(Pushed::Full(table)),
+            Room::Unread => return Ok(Pushed::Unread),
         }
-        self.node.send_written(self.chain.node(), message);
-        Ok(true)
+        match self.written(table, cx) {
+            Ok(message) => {
+                self.node.send_written(self.chain.node(), message);
+                Ok(Pushed::Taken)
+            }
+            Err(error) => {
+                self.window.credit(1, 0);
+                Err(error)
+            }
+        }
+    }
+
+    fn when_room(&self, resume: Resume) -> Option<Resume> {
+        self.window.when_room(resume)
     }
 
     fn chain(self: Arc<Self>, _: &Arc<ForkNode>, _: &Context) -> ChainId {

@@ -8,6 +8,19 @@ use crate::ExecError;
 use crate::context::Context;
 use crate::table::Table;
 
+/// What became of rows that were handed over.
+pub(super) enum Pushed {
+    /// They are on their way.
+    Taken,
+    /// There is no room for them now.
+    Full(Table),
+    /// Nobody reads any more.
+    Unread,
+}
+
+/// Has a sub-query go on.
+pub(super) type Resume = Box<dyn FnOnce() + Send>;
+
 /// The way to the reader of a chain, for its sub-queries: [`Inbox`](super::inbox::Inbox) in its own
 /// process, [`Outbox`](super::outbox::Outbox) in another.
 pub(super) trait Replies: Send + Sync {
@@ -23,11 +36,17 @@ pub(super) trait Replies: Send + Sync {
     /// Ends the query. Only the first error counts.
     fn fail(&self, error: ExecError);
 
-    /// Hands rows over once there is room; false if nobody reads any more.
+    /// Hands rows over, if there is room for them.
     ///
     /// # Errors
-    /// What the query ended for meanwhile.
-    fn push(&self, table: Table, cx: &Context) -> Result<bool, ExecError>;
+    /// If they cannot be handed over at all.
+    fn push(&self, table: Table, cx: &Context) -> Result<Pushed, ExecError>;
+
+    /// Calls `resume` once there is room, or nobody reads any more; gives it back if that is so now.
+    ///
+    /// Who found rows that nobody has room for leaves its thread to others until then: the reader may wait
+    /// for one of these.
+    fn when_room(&self, resume: Resume) -> Option<Resume>;
 
     /// The chain, as messages name it that come to its reader.
     fn chain(self: Arc<Self>, node: &Arc<ForkNode>, cx: &Context) -> ChainId;
