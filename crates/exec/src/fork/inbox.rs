@@ -168,7 +168,11 @@ impl Inbox {
     /// The table that waited; its sender may send another.
     fn open(&self, waiting: Waiting, cx: &Context) -> Result<Table, ExecError> {
         let (from, bytes) = match waiting {
-            Waiting::Table(table) => return Ok(table),
+            Waiting::Table(table) => {
+                let next = self.lock().aside.pop_front();
+                next.into_iter().for_each(|resume| resume());
+                return Ok(table);
+            }
             Waiting::Message {
                 from, ref bytes, ..
             } => (from, bytes),

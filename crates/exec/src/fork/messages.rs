@@ -448,6 +448,10 @@ impl ForkNode {
     }
 
     pub(super) fn send_written(&self, to: NodeId, mut message: Vec<u8>) {
+        if to.0 >= self.nodes {
+            // A message named it that is wrong in other ways, too.
+            return;
+        }
         if to != self.here {
             self.messages.send(to, message);
             return;

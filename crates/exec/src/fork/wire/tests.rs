@@ -146,7 +146,7 @@ fn a_message_that_is_too_large_is_not_sent_and_ends_its_query() {
     };
     assert!(bytes > 2000);
     // What it finds, which is more than it took along.
-    let error = ended(&nodes, MEMORY_THERE, 10);
+    let error = ended(&nodes, MEMORY_THERE, 20);
     let ExecError::SubQuery(SubQueryWireError::Elsewhere {
         node: THERE,
         reason,
