@@ -183,7 +183,7 @@ impl TwoNodes {
 pub(super) fn kept(
     here: NodeId,
     limits: MessageLimits,
-) -> (Arc<ForkNode>, Box<dyn Fn() -> Vec<Vec<u8>>>) {
+) -> (Arc<ForkNode>, impl Fn() -> Vec<Vec<u8>>) {
     let way = Arc::new(Way {
         from: here,
         nodes: Arc::default(),
@@ -194,5 +194,5 @@ pub(super) fn kept(
         let kept = way.kept.as_ref().expect("it keeps them");
         std::mem::take(&mut *kept.lock().expect("nobody panics with it"))
     };
-    (node, Box::new(take))
+    (node, take)
 }
