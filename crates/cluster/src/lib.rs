@@ -23,6 +23,6 @@ pub use calls::{
     AskedShard, Connection, Link, LinkEnd, LinkError, LinkOptions, Listening, OpenEnd, ServedId,
     ServedShards, ShardServer,
 };
-pub use logical::{LogicalNodes, NodeGraphs};
+pub use logical::{ForkMessages, LogicalNodes, NodeGraphs};
 pub use one_sided::{Offered, OneSided, Publication, ReadCounts, RemoteReads};
 pub use sharded::Sharded;

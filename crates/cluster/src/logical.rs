@@ -1,9 +1,13 @@
 //! Nodes of a cluster that share a process: each has shards and threads of its own, and hands sub-queries
-//! to the others.
+//! to the others, as they are or [as messages](ForkMessages), as between processes.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Instant;
 
-use jindou_exec::{ForkPolicy, Forks, GraphSource, SubQuery, Workers};
+use jindou_exec::{
+    Account, CancellationToken, ForkNode, ForkPolicy, Forks, GraphSource, Limits, MemoryPool,
+    MessageLimits, Messages, Resources, SpillLimits, SubQuery, TermSource, Terms, Workers,
+};
 use jindou_model::{NodeId, TermId};
 use jindou_partition::ShardMap;
 
@@ -17,10 +21,88 @@ pub struct LogicalNodes {
     policy: ForkPolicy,
     /// By node.
     workers: Box<[Workers]>,
+    by_messages: Option<ByMessages>,
 }
 
 /// The graph as each node sees it.
 pub type NodeGraphs = Arc<[Arc<dyn GraphSource>]>;
+
+/// What a node has for sub-queries of others that come as messages.
+#[derive(Clone, Debug)]
+pub struct ForkMessages {
+    /// What the messages may take.
+    pub limits: MessageLimits,
+    /// Bytes that the operators of one query may hold together at a node that is not its own.
+    pub memory_bytes: u64,
+    /// Where they put what does not fit.
+    pub spill: SpillLimits,
+    /// Bytes that all queries may hold together.
+    pub memory_pool: Option<Arc<MemoryPool>>,
+}
+
+/// Nodes whose sub-queries go as messages.
+struct ByMessages {
+    settings: ForkMessages,
+    /// By node.
+    nodes: Box<[Arc<ForkNode>]>,
+}
+
+/// Has messages received where they are sent: in a process there is no way between nodes.
+struct AtOnce {
+    from: NodeId,
+    nodes: Arc<OnceLock<Box<[Weak<ForkNode>]>>>,
+}
+
+impl Messages for AtOnce {
+    fn send(&self, to: NodeId, message: Vec<u8>) {
+        let nodes = self
+            .nodes
+            .get()
+            .expect("nodes send nothing while they begin");
+        if let Some(node) = nodes[to.0 as usize].upgrade() {
+            let received = node.receive(self.from, message);
+            let sub_query = received.expect("a node of this process reads what another one writes");
+            assert!(sub_query.is_none(), "sub-queries go another way");
+        }
+    }
+}
+
+impl ByMessages {
+    fn new(settings: ForkMessages, count: usize) -> Self {
+        let way: Arc<OnceLock<Box<[Weak<ForkNode>]>>> = Arc::default();
+        let node = |number| {
+            let (from, nodes) = (NodeId(number), Arc::clone(&way));
+            let messages = Arc::new(AtOnce { from, nodes });
+            ForkNode::new(from, count as u32, 0, messages, settings.limits)
+        };
+        let nodes: Box<[_]> = (0..count as u32).map(node).collect();
+        let weak = nodes.iter().map(Arc::downgrade).collect();
+        assert!(way.set(weak).is_ok(), "it is set once");
+        Self { settings, nodes }
+    }
+
+    /// What a node has for a sub-query.
+    fn resources(&self, at: &AtNode) -> Resources {
+        let account = Arc::new(Account::default());
+        if let Some(pool) = &self.settings.memory_pool {
+            account.join(pool);
+        }
+        Resources {
+            source: Arc::clone(&at.graphs[at.here.0 as usize]),
+            terms: Terms::new(Arc::clone(&at.terms)),
+            forks: Arc::new(at.clone()),
+            limits: Limits {
+                cancellation: CancellationToken::new(),
+                started: Instant::now(),
+                timeout: None,
+                memory_bytes: self.settings.memory_bytes,
+                spill: self.settings.spill.clone(),
+                account,
+            },
+            transport: None,
+        }
+    }
+}
 
 impl LogicalNodes {
     /// The nodes that hold the shards of `map`, each with so many threads, which call `start` first.
@@ -40,7 +122,16 @@ impl LogicalNodes {
             workers: workers.collect(),
             map,
             policy,
+            by_messages: None,
         }
+    }
+
+    /// These nodes, with sub-queries and what they find as messages between them: each knows of a query of
+    /// another one what these say, and nothing more.
+    #[must_use]
+    pub fn with_messages(mut self, settings: ForkMessages) -> Self {
+        self.by_messages = Some(ByMessages::new(settings, self.workers.len()));
+        self
     }
 
     /// Which node holds each shard.
@@ -49,25 +140,41 @@ impl LogicalNodes {
         &self.map
     }
 
-    /// The nodes as a query meets them at one of them.
+    /// Queries of other nodes of which a node has something, and chains of theirs to whose readers it has
+    /// tables on the way: by node, where sub-queries go as messages.
+    #[must_use]
+    pub fn held(&self) -> Vec<(usize, usize)> {
+        let nodes = self.by_messages.iter().flat_map(|by| &by.nodes);
+        nodes.map(|node| node.held()).collect()
+    }
+
+    /// The nodes as a query meets them at one of them. The ids in its rows are those of `terms`.
     ///
     /// # Panics
     /// If there is not a graph for each node.
     #[must_use]
-    pub fn at(self: &Arc<Self>, here: NodeId, graphs: &NodeGraphs) -> Arc<dyn Forks> {
+    pub fn at(
+        self: &Arc<Self>,
+        here: NodeId,
+        graphs: &NodeGraphs,
+        terms: &Arc<dyn TermSource>,
+    ) -> Arc<dyn Forks> {
         assert_eq!(graphs.len(), self.workers.len(), "each node has a graph");
         Arc::new(AtNode {
             nodes: Arc::clone(self),
             graphs: Arc::clone(graphs),
+            terms: Arc::clone(terms),
             here,
         })
     }
 }
 
 /// The nodes, as one of them meets them.
+#[derive(Clone)]
 struct AtNode {
     nodes: Arc<LogicalNodes>,
     graphs: NodeGraphs,
+    terms: Arc<dyn TermSource>,
     here: NodeId,
 }
 
@@ -93,8 +200,35 @@ impl Forks for AtNode {
     }
 
     fn send(&self, to: NodeId, sub_query: SubQuery) {
-        let graph = Arc::clone(&self.graphs[to.0 as usize]);
-        let there = self.nodes.at(to, &self.graphs);
-        self.nodes.workers[to.0 as usize].spawn(move || sub_query.run(graph, there));
+        let there = Self {
+            here: to,
+            ..self.clone()
+        };
+        let workers = &self.nodes.workers[to.0 as usize];
+        let Some(by) = &self.nodes.by_messages else {
+            let graph = Arc::clone(&self.graphs[to.0 as usize]);
+            workers.spawn(move || sub_query.run(graph, Arc::new(there)));
+            return;
+        };
+        let from = self.here;
+        if let Some(message) = by.nodes[from.0 as usize].encode(sub_query) {
+            workers.spawn(move || there.run_message(from, message));
+        }
+    }
+
+    fn resume(&self, job: Box<dyn FnOnce() + Send>) {
+        self.nodes.workers[self.here.0 as usize].spawn(job);
+    }
+}
+
+impl AtNode {
+    /// Answers a sub-query of another node that came as a message.
+    fn run_message(&self, from: NodeId, message: Vec<u8>) {
+        let by = self.nodes.by_messages.as_ref();
+        let by = by.expect("it came as a message");
+        let received = by.nodes[self.here.0 as usize].receive(from, message);
+        let sub_query = received.expect("a node of this process reads what another one writes");
+        let sub_query = sub_query.expect("it is a sub-query");
+        sub_query.run(by.resources(self));
     }
 }

@@ -4,8 +4,8 @@ use crate::answer::{Answer, Table};
 use crate::elsewhere::Elsewhere;
 use jindou_engine::ingest::{Progress, Source};
 use jindou_engine::{
-    Config, Database, EngineError, ForkPolicy, LoadOptions, QueryOptions, ServiceCall,
-    ServiceCaller, ServiceError, ServiceNext, ServiceRows, Shards,
+    Config, Database, EngineError, ForkPolicy, LoadOptions, MessageLimits, QueryOptions,
+    ServiceCall, ServiceCaller, ServiceError, ServiceNext, ServiceRows, Shards,
 };
 use oxigraph::sparql::{CancellationToken, SparqlEvaluator};
 use oxrdf::{Dataset, NamedNode, Quad};
@@ -19,8 +19,8 @@ use std::time::Duration;
 
 /// The settings of databases under test: the defaults, with as many virtual shards as `JINDOU_SHARDS`
 /// says, on as many nodes as `JINDOU_NODES` says, which is with eight shards unless said otherwise, to which
-/// rows go always where `JINDOU_FORKS` is set; and where `JINDOU_ELSEWHERE` is set with tables that go to
-/// another machine and back.
+/// rows go always where `JINDOU_FORKS` is set, and as messages where `JINDOU_FORK_MESSAGES` is; and where
+/// `JINDOU_ELSEWHERE` is set with tables that go to another machine and back.
 ///
 /// # Panics
 /// If these are no numbers of shards and nodes.
@@ -43,6 +43,9 @@ pub fn settings() -> Config {
     }
     if std::env::var_os("JINDOU_FORKS").is_some() {
         config.fork_policy = ForkPolicy::ForkJoin;
+    }
+    if std::env::var_os("JINDOU_FORK_MESSAGES").is_some() {
+        config.fork_messages = Some(MessageLimits::default());
     }
     if std::env::var_os("JINDOU_ELSEWHERE").is_some() {
         config.transport = Some(Elsewhere::new().transport());

@@ -2,14 +2,17 @@
 //!
 //! `JINDOU_SEED` sets the first seed, `JINDOU_CASES` the number of cases, as in `differential`; and
 //! `JINDOU_NODES=3` runs all other tests of this crate on nodes, which is the long form of these; with
-//! `JINDOU_FORKS=1` all rows go to where their keys are.
+//! `JINDOU_FORKS=1` all rows go to where their keys are, and with `JINDOU_FORK_MESSAGES=1` they go as messages,
+//! as between processes.
 
 use jindou_conformance::common_ground::common_ground;
 use jindou_conformance::differential::{Loaded, Outcome, bold_case, case};
 use jindou_conformance::elsewhere::Elsewhere;
 use jindou_conformance::shrink::{Case, shrink};
 use jindou_conformance::unready::Unready;
-use jindou_engine::{BetweenShards, Config, EngineError, ForkPolicy, NodeFabric, Shards};
+use jindou_engine::{
+    BetweenShards, Config, EngineError, ForkPolicy, MessageLimits, NodeFabric, Shards,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -51,6 +54,21 @@ fn config(seed: u64) -> Config {
     config
 }
 
+/// [`config`] with sub-queries as they are, and as messages, if there are any. Few tables may be on the way,
+/// so that senders wait.
+fn both_ways(seed: u64) -> Vec<Config> {
+    let as_they_are = config(seed);
+    let mut as_messages = as_they_are.clone();
+    as_messages.fork_messages = Some(MessageLimits {
+        waiting_tables: 1 + (seed % 3) as usize,
+        ..MessageLimits::default()
+    });
+    match as_they_are.fork_policy {
+        ForkPolicy::InPlace => vec![as_they_are],
+        _ => vec![as_they_are, as_messages],
+    }
+}
+
 /// Compares with the definitions, and tells a smaller case that fails, too.
 fn check(seed: u64, case: Case, config: &Config) {
     let outcome = |case: &Case| {
@@ -76,14 +94,16 @@ fn check(seed: u64, case: Case, config: &Config) {
 #[test]
 fn random_queries_are_answered_as_defined() {
     for seed in seeds() {
-        check(seed, bold_case(seed), &config(seed));
+        for config in both_ways(seed) {
+            check(seed, bold_case(seed), &config);
+        }
     }
 }
 
 #[test]
 fn nodes_that_are_not_ready_are_asked_again_until_the_answer_is_whole() {
     for seed in seeds() {
-        let mut unready = config(seed);
+        let mut unready = both_ways(seed).remove((seed / 12 % 2) as usize % both_ways(seed).len());
         let made = AtomicU64::new(0);
         unready.between_shards = Some(BetweenShards(Arc::new(move |_, rows| {
             let seed = seed ^ (made.fetch_add(1, Ordering::Relaxed) << 32);
@@ -97,11 +117,13 @@ fn nodes_that_are_not_ready_are_asked_again_until_the_answer_is_whole() {
 fn random_queries_are_answered_as_by_the_oracle() {
     for seed in seeds() {
         let case = case(seed);
-        let loaded = Loaded::with_config(&case.quads, config(seed)).expect("it loads");
-        if let Outcome::Different(reason) = loaded.compare(&case.query)
-            && common_ground(&case.query.pattern)
-        {
-            panic!("seed {seed}: {}\n{reason}", case.query);
+        for config in both_ways(seed) {
+            let loaded = Loaded::with_config(&case.quads, config).expect("it loads");
+            if let Outcome::Different(reason) = loaded.compare(&case.query)
+                && common_ground(&case.query.pattern)
+            {
+                panic!("seed {seed}: {}\n{reason}", case.query);
+            }
         }
     }
 }
@@ -120,20 +142,21 @@ fn a_lost_shard_ends_the_queries_that_need_it_and_no_other() {
             continue;
         };
         let of_seed = (seed % u64::from(SHARDS)) as u32;
-        let mut without = config(seed);
-        without.between_shards = Some(BetweenShards(Arc::new(move |shard, rows| {
-            (shard.0 != of_seed).then_some(rows)
-        })));
-        match count(without) {
-            Ok(rows) => {
-                assert_eq!(rows, expected, "seed {seed}: {text}");
-                whole += 1;
+        for mut without in both_ways(seed) {
+            without.between_shards = Some(BetweenShards(Arc::new(move |shard, rows| {
+                (shard.0 != of_seed).then_some(rows)
+            })));
+            match count(without) {
+                Ok(rows) => {
+                    assert_eq!(rows, expected, "seed {seed}: {text}");
+                    whole += 1;
+                }
+                Err(EngineError::ShardLost { shard }) => {
+                    assert_eq!(shard, of_seed, "seed {seed}: {text}");
+                    lost += 1;
+                }
+                Err(error) => panic!("seed {seed}: {error}: {text}"),
             }
-            Err(EngineError::ShardLost { shard }) => {
-                assert_eq!(shard, of_seed, "seed {seed}: {text}");
-                lost += 1;
-            }
-            Err(error) => panic!("seed {seed}: {error}: {text}"),
         }
     }
     println!("{lost} queries met the loss, {whole} did without");

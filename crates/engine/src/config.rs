@@ -10,7 +10,8 @@ use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jindou_exec::{
-    CancellationToken, ForkPolicy, GraphSource, MemoryPool, ServiceCaller, SpillLimits, Transport,
+    CancellationToken, ForkPolicy, GraphSource, MemoryPool, MessageLimits, ServiceCaller,
+    SpillLimits, Transport,
 };
 use jindou_ingest::{Contexts, ThreadStart};
 use jindou_model::ShardId;
@@ -74,6 +75,9 @@ pub struct Config {
     pub node_fabric: NodeFabric,
     /// How rows get to keys that another node has. Default: as is less work.
     pub fork_policy: ForkPolicy,
+    /// Sub-queries of logical nodes, and what they find, go as messages of so many bytes, as between
+    /// processes. Default: they are handed over as they are.
+    pub fork_messages: Option<MessageLimits>,
     /// What stands before each of several shards, as a test puts it there. Default: nothing.
     pub between_shards: Option<BetweenShards>,
     /// What carries tables from one operator of a query to the next, as a test puts it there.
@@ -264,6 +268,7 @@ impl Default for Config {
             nodes: 1,
             node_fabric: NodeFabric::default(),
             fork_policy: ForkPolicy::default(),
+            fork_messages: None,
             between_shards: None,
             transport: None,
             merge: MergePolicy::default(),

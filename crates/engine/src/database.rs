@@ -456,6 +456,14 @@ impl Database {
         self.inner.shards.remote_reads()
     }
 
+    /// What each logical node holds for queries of others, where sub-queries go as messages: how many of
+    /// these queries, and of their chains to whose readers tables are on the way. Nothing is left soon
+    /// after the queries have ended.
+    #[must_use]
+    pub fn held_for_others(&self) -> Vec<(usize, usize)> {
+        self.inner.shards.held_for_others()
+    }
+
     /// The graph as it is now.
     pub(crate) fn graph(&self) -> Arc<StoredGraph> {
         self.inner.graph.load_full()

@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use jindou_exec::{ExecError, ServiceError, WireError};
+use jindou_exec::{ExecError, ServiceError, SubQueryWireError, WireError};
 use jindou_ingest::IngestError;
 use jindou_plan::{NoStack, PlanError, Span, SyntaxError, position};
 use jindou_store::StoreError;
@@ -247,6 +247,12 @@ pub enum EngineError {
         /// Why not.
         source: WireError,
     },
+    /// What nodes said to each other about a part of the query cannot be used.
+    #[error("a message between nodes cannot be used: {source}")]
+    SubQuery {
+        /// Why not.
+        source: SubQueryWireError,
+    },
     /// A mistake of ours ended the query.
     #[error("an internal error ended the query; the log has its trace")]
     Internal,
@@ -425,6 +431,7 @@ impl From<ExecError> for EngineError {
             ExecError::NoStack(error) => error.into(),
             ExecError::Panicked => Self::Internal,
             ExecError::Wire(source) => Self::Transport { source },
+            ExecError::SubQuery(source) => Self::SubQuery { source },
             ExecError::ShardLost { shard } => Self::ShardLost { shard: shard.0 },
             ExecError::Service {
                 endpoint,

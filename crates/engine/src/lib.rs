@@ -77,8 +77,9 @@ pub use graph_store::GraphReport;
 pub use health::Failure;
 pub use jindou_cluster::RemoteReads;
 pub use jindou_exec::{
-    CancellationToken, FREE_BYTES, ForkPolicy, Forked, MemoryPool, Reservation, ServiceCall,
-    ServiceCaller, ServiceError, ServiceNext, ServiceRows, SpillLimits, WireError,
+    CancellationToken, FREE_BYTES, ForkPolicy, Forked, MemoryPool, MessageLimits, Reservation,
+    ServiceCall, ServiceCaller, ServiceError, ServiceNext, ServiceRows, SpillLimits,
+    SubQueryWireError, WireError,
 };
 pub use jindou_ingest as ingest;
 pub use jindou_ingest::LoadOptions;

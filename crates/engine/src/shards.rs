@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use jindou_cluster::{LinkOptions, NodeGraphs, Offered, RemoteReads, Sharded};
-use jindou_exec::{Forks, GraphSource};
+use jindou_exec::{Forks, GraphSource, TermSource};
 use jindou_model::{NodeId, ShardId};
 use jindou_store::Snapshot;
 use parking_lot::Mutex;
@@ -80,10 +80,11 @@ impl LastShards {
         let nodes = nodes.as_ref().map_err(NodesError::clone)?;
         let graphs = self.graphs(&graph, config)?;
         let number = self.entered.fetch_add(1, Ordering::Relaxed) % config.nodes;
+        let terms = Arc::clone(&graph) as Arc<dyn TermSource>;
         Ok(Asked {
             graph,
             source: Arc::clone(&graphs[number as usize]),
-            forks: Some(nodes.logical().at(NodeId(number), &graphs)),
+            forks: Some(nodes.logical().at(NodeId(number), &graphs, &terms)),
         })
     }
 
@@ -101,6 +102,15 @@ impl LastShards {
             return Ok(before(Arc::clone(graph) as _, config));
         }
         Ok(Arc::clone(&self.graphs(graph, config)?[0]))
+    }
+
+    /// What nodes hold for queries of others, by node, where sub-queries go as messages: queries, and
+    /// chains of theirs to whose readers tables are on the way.
+    pub(crate) fn held_for_others(&self) -> Vec<(usize, usize)> {
+        match &self.nodes {
+            Some(Ok(nodes)) => nodes.logical().held(),
+            _ => Vec::new(),
+        }
     }
 
     /// What nodes have read of each other since they began, all together.

@@ -1,12 +1,13 @@
 //! When do rows of a query go to other nodes, how many, and what becomes of a query whose sub-queries
 //! fail or whose reader has enough?
 
-use std::time::Duration;
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 use jindou_engine::ingest::{Progress, Source};
 use jindou_engine::{
     CancellationToken, Config, Database, EngineError, ForkPolicy, Forked, LoadOptions,
-    QueryOptions, QueryResults, Shards,
+    MessageLimits, QueryOptions, QueryResults, Shards,
 };
 
 const PEOPLE: usize = 3000;
@@ -25,7 +26,17 @@ fn text() -> String {
 }
 
 fn database(policy: ForkPolicy, nodes: u32) -> Database {
+    database_with(policy, nodes, None)
+}
+
+/// One whose sub-queries are handed over as they are, and one where they go as messages.
+fn both_ways(policy: ForkPolicy) -> [Database; 2] {
+    [None, Some(MessageLimits::default())].map(|messages| database_with(policy, NODES, messages))
+}
+
+fn database_with(policy: ForkPolicy, nodes: u32, messages: Option<MessageLimits>) -> Database {
     let mut config = Config::default();
+    config.fork_messages = messages;
     config.shards = Shards::new(8).expect("a power of two");
     config.nodes = nodes;
     config.fork_policy = policy;
@@ -71,43 +82,82 @@ fn what_is_read_in_place_asks_no_other_node() {
 
 #[test]
 fn rows_go_to_their_keys_where_that_is_less_work() {
-    let database = database(ForkPolicy::Dynamic, NODES);
-    let (rows, forked) = asked(&database, LIGHT).unwrap();
-    assert_eq!((rows, forked), (4, Forked::default()), "two keys are read");
-    let (rows, forked) = asked(&database, HEAVY).unwrap();
-    assert_eq!(rows, 4 * PEOPLE);
-    assert!(forked.sub_queries >= u64::from(NODES - 1), "{forked:?}");
+    for database in both_ways(ForkPolicy::Dynamic) {
+        let (rows, forked) = asked(&database, LIGHT).unwrap();
+        assert_eq!((rows, forked), (4, Forked::default()), "two keys are read");
+        let (rows, forked) = asked(&database, HEAVY).unwrap();
+        assert_eq!(rows, 4 * PEOPLE);
+        assert!(forked.sub_queries >= u64::from(NODES - 1), "{forked:?}");
+        wait_until_nothing_is_held(&database);
+    }
 }
 
 #[test]
 fn all_rows_whose_keys_are_elsewhere_go_there_if_they_must() {
-    let database = database(ForkPolicy::ForkJoin, NODES);
-    let (rows, forked) = asked(&database, LIGHT).unwrap();
-    assert_eq!(rows, 4);
-    // The constant, and each of two people, is here or elsewhere, by the node at which the query began.
-    assert!((1..=5).contains(&forked.rows), "{forked:?}");
-    let (rows, forked) = asked(&database, HEAVY).unwrap();
-    assert_eq!(rows, 4 * PEOPLE);
-    // The two scans of other nodes; and neighbours have numbers of which one is 1 or 7 more, so that
-    // none of them is on the same one of three nodes: one step of the two goes there with all rows.
-    assert_eq!(forked.rows, 2 + 2 * PEOPLE as u64, "{forked:?}");
+    for database in both_ways(ForkPolicy::ForkJoin) {
+        let (rows, forked) = asked(&database, LIGHT).unwrap();
+        assert_eq!(rows, 4);
+        // The constant, and each of two people, is here or elsewhere, by the node at which the query began.
+        assert!((1..=5).contains(&forked.rows), "{forked:?}");
+        let (rows, forked) = asked(&database, HEAVY).unwrap();
+        assert_eq!(rows, 4 * PEOPLE);
+        // The two scans of other nodes; and neighbours have numbers of which one is 1 or 7 more, so that
+        // none of them is on the same one of three nodes: one step of the two goes there with all rows.
+        assert_eq!(forked.rows, 2 + 2 * PEOPLE as u64, "{forked:?}");
+        wait_until_nothing_is_held(&database);
+    }
+}
+
+/// Waits for what nodes still do for queries that have ended.
+fn wait_until_nothing_is_held(database: &Database) {
+    let begin = Instant::now();
+    loop {
+        let held = database.held_for_others();
+        if held.iter().all(|(queries, chains)| queries + chains == 0) {
+            return;
+        }
+        let is_late = begin.elapsed() > Duration::from_secs(60);
+        assert!(!is_late, "queries, and chains, by node: {held:?}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn one_query_has_one_now_and_no_uuid_twice_wherever_its_rows_are() {
+    for database in both_ways(ForkPolicy::ForkJoin) {
+        let query = "SELECT ?t ?u { ?a a <http://x/Person> ; <http://x/knows> ?b . \
+                     ?b <http://x/knows> ?c BIND(NOW() AS ?t) BIND(UUID() AS ?u) }";
+        let QueryResults::Solutions(solutions) = database.query(query).unwrap() else {
+            panic!("a SELECT");
+        };
+        let (mut times, mut uuids) = (BTreeSet::new(), BTreeSet::new());
+        for solution in solutions {
+            let solution = solution.unwrap();
+            times.insert(solution.get("t").unwrap().to_string());
+            uuids.insert(solution.get("u").unwrap().to_string());
+        }
+        assert_eq!(times.len(), 1);
+        assert_eq!(uuids.len(), 4 * PEOPLE);
+    }
 }
 
 #[test]
 fn a_reader_that_has_enough_ends_all_sub_queries() {
-    let database = database(ForkPolicy::ForkJoin, NODES);
     let query = format!("{HEAVY} LIMIT 5");
-    for _ in 0..20 {
-        assert_eq!(asked(&database, &query).unwrap().0, 5);
+    for database in both_ways(ForkPolicy::ForkJoin) {
+        for _ in 0..20 {
+            assert_eq!(asked(&database, &query).unwrap().0, 5);
+        }
+        // One that stops in the middle leaves nothing behind that would keep the next from its answer.
+        for _ in 0..20 {
+            let QueryResults::Solutions(mut solutions) = database.query(HEAVY).unwrap() else {
+                panic!("a SELECT");
+            };
+            assert!(solutions.next().is_some());
+        }
+        wait_until_nothing_is_held(&database);
+        assert_eq!(asked(&database, HEAVY).unwrap().0, 4 * PEOPLE);
     }
-    // One that stops in the middle leaves nothing behind that would keep the next from its answer.
-    for _ in 0..20 {
-        let QueryResults::Solutions(mut solutions) = database.query(HEAVY).unwrap() else {
-            panic!("a SELECT");
-        };
-        assert!(solutions.next().is_some());
-    }
-    assert_eq!(asked(&database, HEAVY).unwrap().0, 4 * PEOPLE);
 }
 
 #[test]
@@ -134,27 +184,71 @@ fn what_no_array_says_other_nodes_are_asked_by_messages() {
 
 #[test]
 fn what_ends_a_sub_query_ends_the_query_by_its_name() {
-    let database = database(ForkPolicy::ForkJoin, NODES);
     let product = "SELECT (COUNT(*) AS ?n) { ?a <http://x/knows> ?b . ?c <http://x/knows> ?d . \
                    FILTER(STR(?a) < STR(?d)) }";
-    let timed = QueryOptions {
-        timeout: Some(Duration::from_millis(100)),
+    for database in both_ways(ForkPolicy::ForkJoin) {
+        let limit = Duration::from_millis(100);
+        let timed = QueryOptions {
+            timeout: Some(limit),
+            ..QueryOptions::default()
+        };
+        // The limit is the query's, wherever it was met.
+        let ended = asked_with(&database, product, timed);
+        assert!(
+            matches!(ended, Err(EngineError::Timeout { limit: of }) if of == limit),
+            "{ended:?}"
+        );
+        let cancellation = CancellationToken::new();
+        cancellation.cancel();
+        let cancelled = QueryOptions {
+            cancellation: Some(cancellation),
+            ..QueryOptions::default()
+        };
+        let ended = asked_with(&database, HEAVY, cancelled);
+        assert!(matches!(ended, Err(EngineError::Cancelled)), "{ended:?}");
+        wait_until_nothing_is_held(&database);
+        assert_eq!(asked(&database, HEAVY).unwrap().0, 4 * PEOPLE);
+    }
+}
+
+#[test]
+fn a_query_that_is_cancelled_while_others_work_for_it_ends_there_too() {
+    let [_, database] = both_ways(ForkPolicy::ForkJoin);
+    let product = "SELECT (COUNT(*) AS ?n) { ?a a <http://x/Person> ; <http://x/knows> ?b . \
+                   ?b <http://x/knows> ?x . FILTER EXISTS { ?c <http://x/knows> ?d . \
+                   FILTER(STR(?x) > STR(?d) && STRLEN(STR(?x)) < 3) } }";
+    let cancellation = CancellationToken::new();
+    let options = QueryOptions {
+        cancellation: Some(cancellation.clone()),
         ..QueryOptions::default()
     };
-    let ended = asked_with(&database, product, timed);
+    std::thread::scope(|scope| {
+        let asking = scope.spawn(|| asked_with(&database, product, options));
+        // Once another node has a part of it.
+        while database.held_for_others().iter().all(|held| held.0 == 0) && !asking.is_finished() {
+            std::thread::yield_now();
+        }
+        cancellation.cancel();
+        let ended = asking.join().expect("it ends");
+        assert!(matches!(ended, Err(EngineError::Cancelled)), "{ended:?}");
+    });
+    wait_until_nothing_is_held(&database);
+}
+
+#[test]
+fn a_message_that_is_too_large_ends_its_query_by_name() {
+    let limits = MessageLimits {
+        message_bytes: 4096,
+        ..MessageLimits::default()
+    };
+    let database = database_with(ForkPolicy::ForkJoin, NODES, Some(limits));
+    assert_eq!(asked(&database, LIGHT).unwrap().0, 4);
+    let ended = asked(&database, HEAVY);
     assert!(
-        matches!(ended, Err(EngineError::Timeout { .. })),
+        matches!(ended, Err(EngineError::SubQuery { .. })),
         "{ended:?}"
     );
-    let cancellation = CancellationToken::new();
-    cancellation.cancel();
-    let cancelled = QueryOptions {
-        cancellation: Some(cancellation),
-        ..QueryOptions::default()
-    };
-    let ended = asked_with(&database, HEAVY, cancelled);
-    assert!(matches!(ended, Err(EngineError::Cancelled)), "{ended:?}");
-    assert_eq!(asked(&database, HEAVY).unwrap().0, 4 * PEOPLE);
+    wait_until_nothing_is_held(&database);
 }
 
 #[test]
@@ -170,22 +264,23 @@ fn more_nodes_than_shards_are_refused_by_name() {
 
 #[test]
 fn a_profile_says_how_many_rows_went() {
-    let database = database(ForkPolicy::ForkJoin, NODES);
-    let options = QueryOptions {
-        profile: true,
-        ..QueryOptions::default()
-    };
-    let QueryResults::Solutions(mut solutions) = database.query_with(HEAVY, options).unwrap()
-    else {
-        panic!("a SELECT");
-    };
-    assert_eq!(solutions.by_ref().count(), 4 * PEOPLE);
-    let profile = solutions.profile().unwrap().unwrap();
-    let last = profile.lines().last().unwrap();
-    assert!(
-        last.starts_with("sub-queries at other nodes: "),
-        "{profile}"
-    );
-    // Rows of all nodes are counted where they were found.
-    assert!(profile.contains("12,000"), "{profile}");
+    for database in both_ways(ForkPolicy::ForkJoin) {
+        let options = QueryOptions {
+            profile: true,
+            ..QueryOptions::default()
+        };
+        let QueryResults::Solutions(mut solutions) = database.query_with(HEAVY, options).unwrap()
+        else {
+            panic!("a SELECT");
+        };
+        assert_eq!(solutions.by_ref().count(), 4 * PEOPLE);
+        let profile = solutions.profile().unwrap().unwrap();
+        let last = profile.lines().last().unwrap();
+        assert!(
+            last.starts_with("sub-queries at other nodes: "),
+            "{profile}"
+        );
+        // Rows of all nodes are counted where they were found.
+        assert!(profile.contains("12,000"), "{profile}");
+    }
 }

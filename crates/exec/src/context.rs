@@ -6,11 +6,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use jindou_model::{TermId, TermKind};
+use jindou_plan::Stack;
 use jindou_plan::physical::{ConstId, Dataset, Plan, Slot, Windows};
 use oxrdf::TermRef;
 
 use crate::account::Account;
-use crate::fork::{ForkCounts, Forked, Forks};
+use crate::fork::{ForkCounts, Forked, Forks, QueryMessages};
 use crate::spill::{self, Space, SpillLimits};
 use crate::table::Table;
 use crate::terms::QueryOrder;
@@ -103,6 +104,28 @@ impl Profile {
             rows: zeros(),
             nanoseconds: zeros(),
         }
+    }
+
+    /// Adds what another node measured. Numbers that the plan has not are left out.
+    pub(crate) fn add(&self, id: u32, rows: u64, nanoseconds: u64) {
+        if let (Some(all_rows), Some(all_time)) = (
+            self.rows.get(id as usize),
+            self.nanoseconds.get(id as usize),
+        ) {
+            all_rows.fetch_add(rows, Ordering::Relaxed);
+            all_time.fetch_add(nanoseconds, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes away what was measured, by the numbers of steps and operators: rows and nanoseconds.
+    pub(crate) fn take(&self) -> Vec<(u32, u64, u64)> {
+        let all = self.rows.iter().zip(&self.nanoseconds).zip(0..);
+        let all = all.map(|((rows, time), id)| {
+            let rows = rows.swap(0, Ordering::Relaxed);
+            (id, rows, time.swap(0, Ordering::Relaxed))
+        });
+        all.filter(|(_, rows, time)| *rows > 0 || *time > 0)
+            .collect()
     }
 
     /// Runs one call of the operator `id` and books its rows and its own time: without that of the
@@ -212,6 +235,14 @@ pub struct SharedContext {
     /// What a thread does whose rows nobody has room for.
     meanwhile: OnceLock<Meanwhile>,
     pub(crate) fork_counts: ForkCounts,
+    /// The stack for a recursion over the plan, or over what is made of it.
+    pub(crate) stack: Stack,
+    /// How many operators of the plan can spill at the same time.
+    pub(crate) spilling_operators: u64,
+    /// What the numbers of the plan's steps and operators are below.
+    pub(crate) ids: u32,
+    /// What goes with its sub-queries, where these go as messages.
+    pub(crate) messages: QueryMessages,
 }
 
 /// Does some work; false if there is none.
@@ -226,7 +257,7 @@ pub(crate) struct ActiveDataset {
     /// What `GRAPH` ranges over, sorted.
     pub(crate) named: Vec<TermId>,
     /// What `GRAPH` may name beside windows, sorted: more than it ranges over.
-    within: Vec<TermId>,
+    pub(crate) within: Vec<TermId>,
 }
 
 /// What a [`Context`] is made of.
@@ -256,15 +287,34 @@ pub struct ContextParts {
     pub forks: Option<Arc<dyn Forks>>,
 }
 
+/// What the parts of a [`Context`] are made of, whoever says it.
+pub(crate) struct Assembly {
+    pub(crate) expressions: expr::Context,
+    pub(crate) source: Arc<dyn GraphSource>,
+    pub(crate) forks: Option<Arc<dyn Forks>>,
+    pub(crate) constants: Vec<TermId>,
+    pub(crate) dataset: Option<ActiveDataset>,
+    pub(crate) union_default_graph: bool,
+    pub(crate) services: Option<Services>,
+    pub(crate) limits: Limits,
+    /// How many operators can spill at the same time.
+    pub(crate) spilling_operators: u64,
+    pub(crate) is_profiled: bool,
+    /// What the numbers of steps and operators are below.
+    pub(crate) ids: u32,
+    pub(crate) threads: usize,
+    pub(crate) transport: Option<Arc<dyn Transport>>,
+    pub(crate) materialized: Arc<MaterializedRows>,
+    /// The number of the first solution that is numbered here.
+    pub(crate) first_solution: u64,
+    pub(crate) stack: Stack,
+    pub(crate) messages: QueryMessages,
+}
+
 impl Context {
     /// The same query as another node sees it.
     pub(crate) fn at_node(&self, source: Arc<dyn GraphSource>, forks: Arc<dyn Forks>) -> Self {
-        Self {
-            source,
-            forks: Some(forks),
-            nested: AtomicU64::new(0),
-            shared: Arc::clone(&self.shared),
-        }
+        Self::of_shared(Arc::clone(&self.shared), source, forks)
     }
 
     /// The context of a query by `plan`.
@@ -289,13 +339,47 @@ impl Context {
             .dataset
             .as_ref()
             .map(|dataset| ActiveDataset::new(dataset, plan.windows.as_ref(), &terms, &*source));
-        let mut expressions = expr::Context::new(terms, None, plan.base.as_ref(), seed);
-        expressions.set_source(Arc::clone(&source));
         let threads = if profile { 1 } else { threads.max(1) };
         let count = || spill::count_operators(&plan.root, threads as u64);
-        let operators = plan.stack().run(count)?;
-        let space = Space::new(limits.spill.clone(), limits.memory_bytes, operators);
-        let set_aside = space.own_bytes() as u64 * operators;
+        let stack = plan.stack();
+        Ok(Self::assemble(Assembly {
+            expressions: expr::Context::new(terms, None, plan.base.as_ref(), seed),
+            source,
+            forks,
+            constants,
+            dataset,
+            union_default_graph: plan.union_default_graph,
+            services,
+            limits,
+            spilling_operators: stack.run(count)?,
+            is_profiled: profile,
+            ids: plan.ids,
+            threads,
+            transport,
+            materialized,
+            first_solution: 0,
+            stack,
+            messages: QueryMessages::default(),
+        }))
+    }
+
+    /// The context of a query, or of what another node has of one.
+    pub(crate) fn assemble(parts: Assembly) -> Self {
+        let Assembly {
+            mut expressions,
+            source,
+            forks,
+            limits,
+            spilling_operators,
+            ..
+        } = parts;
+        expressions.set_source(Arc::clone(&source));
+        let space = Space::new(
+            limits.spill.clone(),
+            limits.memory_bytes,
+            spilling_operators,
+        );
+        let set_aside = (space.own_bytes() as u64).saturating_mul(spilling_operators);
         let pool_bytes = limits.memory_bytes.saturating_sub(set_aside);
         let ended = Arc::new(OnceLock::new());
         let watched = Watched {
@@ -315,29 +399,60 @@ impl Context {
         });
         let shared = SharedContext {
             expressions,
-            constants,
-            dataset,
-            union_default_graph: plan.union_default_graph,
+            constants: parts.constants,
+            dataset: parts.dataset,
+            union_default_graph: parts.union_default_graph,
             pool_bytes,
             ended,
             space: Arc::new(space),
-            services,
+            services: parts.services,
             limits,
             finished: AtomicBool::new(false),
-            solutions: AtomicU64::new(0),
-            profile: profile.then(|| Profile::new(plan.ids)),
-            threads,
-            transport,
-            materialized,
+            solutions: AtomicU64::new(parts.first_solution),
+            profile: parts.is_profiled.then(|| Profile::new(parts.ids)),
+            threads: parts.threads,
+            transport: parts.transport,
+            materialized: parts.materialized,
             meanwhile: OnceLock::new(),
             fork_counts: ForkCounts::default(),
+            stack: parts.stack,
+            spilling_operators,
+            ids: parts.ids,
+            messages: parts.messages,
         };
-        Ok(Self {
+        Self {
             source,
             forks,
             nested: AtomicU64::new(0),
             shared: Arc::new(shared),
-        })
+        }
+    }
+
+    /// What is the same of the query wherever it runs.
+    pub(crate) fn shared(&self) -> &Arc<SharedContext> {
+        &self.shared
+    }
+
+    /// A part of the query whose other parts have this, at a node that sees the graph and the other
+    /// nodes like this.
+    pub(crate) fn of_shared(
+        shared: Arc<SharedContext>,
+        source: Arc<dyn GraphSource>,
+        forks: Arc<dyn Forks>,
+    ) -> Self {
+        Self {
+            source,
+            forks: Some(forks),
+            nested: AtomicU64::new(0),
+            shared,
+        }
+    }
+
+    /// Sets what the ids of constants and graphs are, which are read with the limits of the query;
+    /// before anybody else has a part of it.
+    pub(crate) fn set_ids(&mut self, constants: Vec<TermId>, dataset: Option<ActiveDataset>) {
+        let shared = Arc::get_mut(&mut self.shared).expect("nobody else has a part of it yet");
+        (shared.constants, shared.dataset) = (constants, dataset);
     }
 }
 
@@ -470,6 +585,16 @@ impl SharedContext {
         self.finished.store(true, Ordering::Relaxed);
     }
 
+    /// True if nobody reads the query's rows any more.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.finished.load(Ordering::Relaxed)
+    }
+
+    /// Ends the query from outside.
+    pub(crate) fn cancel(&self) {
+        self.limits.cancellation.cancel();
+    }
+
     /// Books bytes that an operator, or what uses its rows, holds beyond one batch.
     ///
     /// # Errors
@@ -509,6 +634,16 @@ impl SharedContext {
     /// Bytes that its operators hold together, as far as they are booked.
     pub(crate) fn held_bytes(&self) -> u64 {
         self.limits.account.held_bytes()
+    }
+
+    /// Takes away what was written so far, for whoever sums it up.
+    pub(crate) fn take_spilled(&self) -> u64 {
+        self.space.take_spilled()
+    }
+
+    /// Counts what another node has written to temporary files for the query.
+    pub(crate) fn note_spilled(&self, bytes: u64) {
+        self.space.note_spilled(bytes);
     }
 
     pub(crate) fn space(&self) -> &Arc<Space> {

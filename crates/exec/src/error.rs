@@ -8,7 +8,7 @@ use jindou_model::ShardId;
 use jindou_plan::NoStack;
 
 use crate::expr::CompileError;
-use crate::{ServiceError, WireError};
+use crate::{ServiceError, SubQueryWireError, WireError};
 
 /// An error of execution.
 #[derive(Debug, thiserror::Error)]
@@ -58,6 +58,9 @@ pub enum ExecError {
     /// A table that came from elsewhere is none.
     #[error("a table from elsewhere cannot be used: {0}")]
     Wire(#[from] WireError),
+    /// What nodes said to each other about a sub-query cannot be used.
+    #[error("a message between nodes cannot be used: {0}")]
+    SubQuery(#[from] SubQueryWireError),
     /// There is no memory for the stack that the plan needs.
     #[error(transparent)]
     NoStack(#[from] NoStack),

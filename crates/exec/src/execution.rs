@@ -34,13 +34,17 @@ pub struct Execution {
 }
 
 /// Operators nested in each other, which are asked and dropped on the stack that this takes.
-struct Root {
+pub(crate) struct Root {
     operator: Boxed,
     stack: Stack,
 }
 
 impl Root {
-    fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+    pub(crate) fn new(operator: Boxed, stack: Stack) -> Self {
+        Self { operator, stack }
+    }
+
+    pub(crate) fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         self.stack.run(|| self.operator.next(cx))?
     }
 }
@@ -76,7 +80,7 @@ impl Execution {
         };
         let stack = plan.stack();
         let operator = stack.run(build)??;
-        let root = Root { operator, stack };
+        let root = Root::new(operator, stack);
         Ok(Self { cx, root })
     }
 
@@ -182,7 +186,7 @@ impl Parallel<'_> {
         let others = (1..threads)
             .map(|_| {
                 let operator = shared.chain(self.plan, self.cx, node, (needed, counted))?;
-                Ok(Root { operator, stack })
+                Ok(Root::new(operator, stack))
             })
             .collect::<Result<_, ExecError>>()?;
         Ok(Some(Box::new(Gather {
@@ -353,7 +357,7 @@ impl Drop for Execution {
         if is_large(bytes) {
             let operator: Boxed = Box::new(Nothing);
             let stack = self.root.stack;
-            let root = std::mem::replace(&mut self.root, Root { operator, stack });
+            let root = std::mem::replace(&mut self.root, Root::new(operator, stack));
             discard((root, Arc::clone(&self.cx)), bytes);
         }
     }

@@ -35,7 +35,10 @@ pub use context::{
 };
 pub use error::ExecError;
 pub use execution::Execution;
-pub use fork::{ForkPolicy, Forked, Forks, SubQuery};
+pub use fork::{
+    Arrived, ChainId, ForkNode, ForkPolicy, Forked, Forks, MessageLimits, Messages, QueryId,
+    Resources, SubQuery, SubQueryId, SubQueryWireError,
+};
 pub use keys::{KeyKind, Keys};
 pub use operators::MaterializedRows;
 pub use service::{ServiceCall, ServiceCaller, ServiceError, ServiceNext, ServiceRows, Services};

@@ -9,7 +9,7 @@ use crate::ExecError;
 use crate::ForkPolicy;
 use crate::context::Context;
 use crate::execution::Parallel;
-use crate::fork::{Fork, ForkPlace, ForkScan, ForkedChain, fork_key, forks_scan};
+use crate::fork::{Fork, ForkPlace, ForkScan, ForkedChain, fork_key, forks_scan, stays_here};
 use crate::operators;
 use crate::steps::{self, Behind, Chain};
 use crate::table::{Table, VarSet};
@@ -277,14 +277,13 @@ impl<'a> Builder<'a> {
                 let before = steps::needed_before(steps, needed);
                 let input = input.as_deref().map(|input| self.node(input, &before));
                 let input = input.transpose()?;
-                let Some(cx) = self.forked else {
+                let Some(cx) = self.forked.filter(|_| !stays_here(steps)) else {
                     return self.last_steps(input, steps, needed, counted);
                 };
                 let chain = ForkedChain::new((cx, self), steps, (needed, counted));
-                let place = ForkPlace::new(chain);
-                let here = Some(place.clone());
-                let own = self.chain(input, steps, needed, counted, here)?;
-                return Ok(place.join(own));
+                let (place, join) = ForkPlace::new(chain);
+                let own = self.chain(input, steps, needed, counted, Some(place))?;
+                return Ok(join.with(own));
             }
             Planned::Project { .. } | Planned::Materialized { .. } => {
                 self.counted = counted;
@@ -442,10 +441,7 @@ impl<'a> Builder<'a> {
         if key.is_empty() || forks.policy() == ForkPolicy::InPlace {
             return Err(input);
         }
-        let before = index
-            .checked_sub(1)
-            .map_or(1.0, |before| steps[before].rows);
-        let fan_out = steps[index].rows / before.max(1.0);
+        let fan_out = steps[index].rows / place.rows_before(index).max(1.0);
         let place = place.clone();
         Ok(Box::new(Fork::new(
             input,
@@ -523,7 +519,7 @@ fn count_hidden(node: &Node) -> usize {
     }
 }
 
-fn count_in_steps(steps: &[PlannedStep]) -> usize {
+pub(crate) fn count_in_steps(steps: &[PlannedStep]) -> usize {
     steps.iter().map(count_in_step).sum()
 }
 

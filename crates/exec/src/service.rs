@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oxrdf::Term;
+use serde::{Deserialize, Serialize};
 
 /// One request.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +60,7 @@ pub enum ServiceNext {
 }
 
 /// Why an endpoint did not answer.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum ServiceError {
     /// The settings do not allow to call it.

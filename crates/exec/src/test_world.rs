@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use jindou_model::{
     Cursor, Direction, GraphRef, IdEpoch, IdRanges, Lists, Membership, Pattern, Precision,
-    PredicateId, TermId, Unavailable, Visit,
+    PredicateId, TermId, TermKind, Unavailable, Visit,
 };
 use jindou_plan::physical::{Form, Node, Operator as Planned, Plan, RememberedIds};
 use tempfile::TempDir;
@@ -22,8 +22,9 @@ impl TermSource for Empty {
         IdEpoch(1)
     }
 
-    fn has(&self, _: TermId) -> bool {
-        true
+    fn has(&self, id: TermId) -> bool {
+        // It has no keys of literals.
+        id.kind() == TermKind::Vertex
     }
 
     fn push_key(&self, id: TermId, key: &mut Vec<u8>) {

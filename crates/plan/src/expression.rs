@@ -1,10 +1,12 @@
 //! Expressions of FILTER, BIND, ORDER BY and HAVING, and aggregates.
 
+use serde::{Deserialize, Serialize};
+
 use crate::physical::{ConstId, Var};
 use crate::varset::VarSet;
 
 /// An expression over the columns of a binding table.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Expression {
     /// The value of a variable; an error where it is unbound.
     Variable(Var),
@@ -37,7 +39,7 @@ pub enum Expression {
 }
 
 /// Comparison operators.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Comparison {
     /// `=`
     Equal,
@@ -56,7 +58,7 @@ pub enum Comparison {
 }
 
 /// Arithmetic operators.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Arithmetic {
     /// `+`
     Add,
@@ -69,7 +71,7 @@ pub enum Arithmetic {
 }
 
 /// Functions, by their names in SPARQL 1.1, and one of C-SPARQL.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[expect(
     missing_docs,
     reason = "each variant is the SPARQL function of that name"
@@ -138,7 +140,7 @@ pub enum Function {
 }
 
 /// An aggregate of GROUP BY.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Aggregate {
     /// Which.
     pub function: AggregateFunction,
@@ -160,7 +162,7 @@ impl Aggregate {
 }
 
 /// Aggregate functions.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AggregateFunction {
     /// `COUNT`
     Count,

@@ -53,7 +53,7 @@ pub(crate) fn levels(node: &Node) -> usize {
     1 + below
 }
 
-fn of_steps(steps: &[PlannedStep]) -> usize {
+pub(crate) fn of_steps(steps: &[PlannedStep]) -> usize {
     nested(steps) + of_each(steps)
 }
 

@@ -50,6 +50,7 @@ mod update;
 mod update_convert;
 mod varset;
 mod walk;
+mod wire;
 
 pub use continuous::{ContinuousQuery, Extent, Output, Resolve, StreamWindow, parse_continuous};
 pub use error::PlanError;
@@ -70,3 +71,4 @@ pub use update::{
     GraphTarget, Modify, Operation, TemplateQuad, Transfer, TransferKind, Update, parse_update,
     parse_update_within,
 };
+pub use wire::{DecodedSteps, PlanSizes, PlanWireError, decode_steps, decoded_bytes, encode_steps};

@@ -10,12 +10,14 @@ use std::sync::OnceLock;
 
 use jindou_model::{Direction, TermId};
 use oxrdf::{NamedNode, Term};
+use serde::{Deserialize, Serialize};
 
 use crate::expression::{Aggregate, Expression};
 use crate::stack::Stack;
+use crate::wire::fields;
 
 /// A variable of the plan: an index into [`Plan::variables`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Var(pub u16);
 
 impl Var {
@@ -27,7 +29,7 @@ impl Var {
 }
 
 /// A constant of the plan: an index into [`Plan::constants`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ConstId(pub u16);
 
 impl ConstId {
@@ -68,7 +70,7 @@ pub enum Constant {
 }
 
 /// A subject, predicate, object or graph in a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Slot {
     /// A variable, bound or not.
     Var(Var),
@@ -77,7 +79,7 @@ pub enum Slot {
 }
 
 /// Which triples a step reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Scope {
     /// The default graph: the store's own, its union with all named graphs, or the merge of the
     /// graphs that the dataset names.
@@ -89,35 +91,36 @@ pub enum Scope {
 }
 
 /// An edge to follow from a bound end: neighbours of `from` by `predicate` in `direction`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Side {
     /// The known end: a constant or a bound variable.
     pub from: Slot,
     /// The predicate, an IRI.
     pub predicate: ConstId,
     /// `Out`: `from` is the subject. `In`: `from` is the object.
+    #[serde(with = "fields::direction")]
     pub direction: Direction,
 }
 
 /// Something to ask of a vertex, answered by its id alone (its characteristic set).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Requirement {
     /// It has this `rdf:type`. Stands for the triple pattern: it is always honoured.
     Type(ConstId),
     /// It has an edge of this predicate and direction. Implied by another pattern of the query:
     /// it prunes early and may be left out where the test is not cheap.
-    Has(ConstId, Direction),
+    Has(ConstId, #[serde(with = "fields::direction")] Direction),
 }
 
 /// A property path in a [`Step::Path`].
 ///
 /// Inverses are pushed down to the edges, so that each edge has its own direction.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum PathExpression {
     /// One edge of this predicate, `Out` from subject to object.
-    Edge(ConstId, Direction),
+    Edge(ConstId, #[serde(with = "fields::direction")] Direction),
     /// One edge of any predicate but these, `Out` from subject to object.
-    Negated(Vec<ConstId>, Direction),
+    Negated(Vec<ConstId>, #[serde(with = "fields::direction")] Direction),
     /// One path after the other.
     Sequence(Box<[Self; 2]>),
     /// Either of two paths.
@@ -180,7 +183,7 @@ impl PathExpression {
 }
 
 /// One step of exploration.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Step {
     /// Binds `var`, unbound so far, to what meets all of `sides` and `requires` in a graph.
     ///
@@ -311,7 +314,7 @@ pub enum Step {
 }
 
 /// What becomes of a row for which something was looked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     /// It is kept if something was found.
     Keep,
@@ -333,29 +336,31 @@ impl Outcome {
 }
 
 /// A step with what is expected of it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlannedStep {
     /// What to do.
     pub step: Step,
     /// Rows expected after the step.
     pub rows: f64,
     /// The step's own number in the plan, for profiles.
+    #[serde(with = "fields::plan_id")]
     pub id: u32,
 }
 
 /// An operator with what is expected of it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Node {
     /// What to do.
     pub operator: Operator,
     /// Rows expected.
     pub rows: f64,
     /// The operator's own number in the plan, for profiles.
+    #[serde(with = "fields::plan_id")]
     pub id: u32,
 }
 
 /// What a [`Node`] does.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Operator {
     /// Extends the rows of `input` (one row without columns, where there is none) step by step.
     Explore {
@@ -492,7 +497,7 @@ pub enum Operator {
 }
 
 /// A SPARQL endpoint and what is asked of it (SPARQL 1.1 Federated Query).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Service {
     /// The endpoint: a constant, or a variable that the rows bind to an IRI.
     pub endpoint: Slot,
@@ -509,9 +514,10 @@ pub struct Service {
 }
 
 /// A query for an endpoint.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemoteQuery {
     /// The base IRI.
+    #[serde(with = "fields::iri")]
     pub base: Option<NamedNode>,
     /// The names of the columns that are of interest, without their question marks.
     pub names: Vec<String>,
@@ -526,7 +532,7 @@ pub struct RemoteQuery {
 }
 
 /// A place of a [`RemoteQuery`]'s pattern at which values of variables may be written.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Opening {
     /// The byte.
     pub at: usize,
@@ -612,7 +618,7 @@ impl RemoteQuery {
 }
 
 /// A key of ORDER BY.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrderKey {
     /// The value to sort by.
     pub expression: Expression,

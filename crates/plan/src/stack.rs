@@ -28,6 +28,12 @@ pub struct Stack {
 }
 
 impl Stack {
+    /// The caller's, for what is not nested.
+    #[must_use]
+    pub fn plain() -> Self {
+        Self { large: None }
+    }
+
     /// The stack for a plan of this many levels.
     pub(crate) fn of_levels(levels: usize) -> Self {
         let is_plain = levels <= PLAIN_LEVELS;

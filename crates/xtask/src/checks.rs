@@ -125,16 +125,24 @@ fn tests(root: &Path, summary: &mut Summary) -> anyhow::Result<bool> {
     Ok(on_nodes(root, summary)? && held)
 }
 
-/// The suites with recorded answers, over three nodes to which all rows go whose keys these have.
+/// The suites with recorded answers, over three nodes to which all rows go whose keys these have: as they
+/// are, and as messages.
 fn on_nodes(root: &Path, summary: &mut Summary) -> anyhow::Result<bool> {
-    let mut command = cargo(root);
-    command.args(["test", "--workspace", "--no-fail-fast"]);
-    for test in ["sparql_w3c", "update_eval", "reference_data"] {
-        command.args(["--test", test]);
+    let mut held = true;
+    for by_messages in [false, true] {
+        let mut command = cargo(root);
+        command.args(["test", "--workspace", "--no-fail-fast"]);
+        for test in ["sparql_w3c", "update_eval", "reference_data"] {
+            command.args(["--test", test]);
+        }
+        command.args(["--", "--show-output"]);
+        command.env("JINDOU_NODES", "3").env("JINDOU_FORKS", "1");
+        if by_messages {
+            command.env("JINDOU_FORK_MESSAGES", "1");
+        }
+        held &= run_tests(&mut command, summary)?;
     }
-    command.args(["--", "--show-output"]);
-    command.env("JINDOU_NODES", "3").env("JINDOU_FORKS", "1");
-    run_tests(&mut command, summary)
+    Ok(held)
 }
 
 /// Runs a command that runs tests. Of what passing tests print skips are told; what failing ones print is

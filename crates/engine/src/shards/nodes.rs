@@ -7,8 +7,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use jindou_cluster::{
-    Advert, Link, LinkError, LinkOptions, LogicalNodes, Offered, OneSided, ReadCounts, RemoteReads,
-    ShardServer,
+    Advert, ForkMessages, Link, LinkError, LinkOptions, LogicalNodes, Offered, OneSided,
+    ReadCounts, RemoteReads, ShardServer,
 };
 use jindou_exec::{Catalogue, GraphSource};
 use jindou_fabric::FabricError;
@@ -96,9 +96,19 @@ impl Nodes {
         for here in 0..nodes.len() {
             nodes[here].links = links(&nodes, here, options)?;
         }
+        let logical = LogicalNodes::new(map, config.fork_policy, threads, start);
+        let logical = match config.fork_messages {
+            Some(limits) => logical.with_messages(ForkMessages {
+                limits,
+                memory_bytes: config.query_memory_bytes,
+                spill: config.spill.clone(),
+                memory_pool: config.memory_pool.clone(),
+            }),
+            None => logical,
+        };
         Ok(Self {
             nodes,
-            logical: Arc::new(LogicalNodes::new(map, config.fork_policy, threads, start)),
+            logical: Arc::new(logical),
         })
     }
 

@@ -6,6 +6,7 @@ use jindou_model::{IdRanges, TermId};
 use jindou_plan::expression::{Arithmetic, Comparison, Expression, Function};
 use jindou_plan::physical::Var;
 use memchr::memmem::Finder;
+use serde::{Deserialize, Serialize};
 
 use super::pattern::{Pattern, PatternError};
 use super::predicate::Predicate;
@@ -13,7 +14,7 @@ use super::row::NoRow;
 use super::{Context, ExprError, Value, functions};
 
 /// An expression that this engine refuses.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum CompileError {
     /// A constant pattern of REGEX or REPLACE that is beyond what this engine does.

@@ -186,8 +186,25 @@ impl Context {
         ExprError::Refused
     }
 
-    pub(super) fn now(&self) -> DateTime {
+    /// What `NOW()` is: the same for all of the query.
+    pub(crate) fn now(&self) -> DateTime {
         *self.now.get_or_init(DateTime::now)
+    }
+
+    /// From which random numbers, UUIDs and blank nodes follow.
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The base that relative IRIs are resolved against.
+    pub(crate) fn base(&self) -> Option<&str> {
+        self.base.as_ref().map(Iri::as_str)
+    }
+
+    /// Begins at this place of the query's random sequence: each node that has a part of the query has
+    /// a place of its own.
+    pub(crate) fn begin_at(&mut self, place: u64) {
+        self.drawn = AtomicU64::new(place);
     }
 
     /// An absolute IRI, resolved against the base if it is relative.
@@ -225,7 +242,7 @@ impl Context {
     }
 
     /// A random UUID (version 4), as RFC 4122 writes it.
-    pub(super) fn uuid(&self) -> String {
+    pub(crate) fn uuid(&self) -> String {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&self.random().to_be_bytes());
         bytes[8..].copy_from_slice(&self.random().to_be_bytes());
@@ -262,6 +279,11 @@ impl Context {
         }
         label(high, low)
     }
+}
+
+/// A place in a sequence of 2^63 that follows from two numbers, far from those of others.
+pub(crate) fn sequence_place(first: u64, second: u64) -> u64 {
+    mix(second ^ mix(first)) >> 1
 }
 
 fn label(high: u64, low: u64) -> String {

@@ -43,6 +43,7 @@ mod tests;
 pub use aggregate::GroupedAccumulator;
 pub use compile::{CompileError, CompiledExpression};
 pub use context::Context;
+pub(crate) use context::sequence_place;
 pub use filter::Evaluator;
 pub use large::Large;
 pub use order::SortKey;

@@ -1,31 +1,64 @@
 //! A chain of steps that goes on at several nodes, and where these come together.
 
-use std::sync::Arc;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex};
 
 use jindou_plan::physical::PlannedStep;
+use jindou_plan::{DecodedSteps, PlanSizes, Stack, encode_steps};
+use rustc_hash::FxHashMap;
 
 use super::SubQuery;
+use super::inbox::Inbox;
 use super::replies::Replies;
+use super::wire::SubQueryWireError;
 use crate::ExecError;
-use crate::context::Context;
+use crate::context::{Booked, Context};
 use crate::operator::{Boxed, Builder, Operator};
 use crate::steps::Feed;
 use crate::table::{Table, VarSet};
 
 /// What each node needs to go on with a chain of steps.
 pub(crate) struct ForkedChain {
-    steps: Box<[PlannedStep]>,
+    pub(super) steps: Steps,
     /// The variables wanted behind all steps.
-    needed: VarSet,
+    pub(super) needed: VarSet,
     /// The last step may give rows once each, with their numbers.
-    counted: bool,
+    pub(super) counted: bool,
     /// How many variables the plan has, and columns its tables.
-    variables: usize,
-    width: usize,
+    pub(super) variables: usize,
+    pub(super) width: usize,
     /// The first column that the steps may use for themselves.
-    hidden: u16,
-    cx: Arc<Context>,
+    pub(super) hidden: u16,
+    /// Rows expected before the first step.
+    pub(super) rows_before: f64,
+    /// The stack for a recursion over the steps, or over what is made of them.
+    pub(super) stack: Stack,
+    pub(super) cx: Arc<Context>,
+    /// The steps from one on as bytes, by that one.
+    pub(super) encoded: Encoded,
+    /// What they take, where they came as bytes.
+    pub(super) _held: Option<Booked>,
 }
+
+/// Steps of a plan that is here, or of one of another node.
+pub(super) enum Steps {
+    Planned(Box<[PlannedStep]>),
+    Decoded(DecodedSteps),
+}
+
+impl Deref for Steps {
+    type Target = [PlannedStep];
+
+    fn deref(&self) -> &[PlannedStep] {
+        match self {
+            Self::Planned(steps) => steps,
+            Self::Decoded(steps) => steps,
+        }
+    }
+}
+
+/// The steps of a chain from one on as bytes, by that one, with what they take.
+pub(super) type Encoded = Mutex<FxHashMap<usize, (Arc<[u8]>, Booked)>>;
 
 impl ForkedChain {
     pub(crate) fn new(
@@ -34,14 +67,48 @@ impl ForkedChain {
         (needed, counted): (&VarSet, bool),
     ) -> Self {
         Self {
-            steps: steps.into(),
+            steps: Steps::Planned(steps.into()),
             needed: needed.clone(),
             counted,
             variables: builder.variable_count(),
             width: builder.width(),
             hidden: builder.next_hidden(),
+            rows_before: 1.0,
+            stack: cx.stack,
             cx: Arc::clone(cx),
+            encoded: Encoded::default(),
+            _held: None,
         }
+    }
+
+    /// Rows expected before a step.
+    pub(super) fn rows_before(&self, step: usize) -> f64 {
+        let before = step.checked_sub(1);
+        before.map_or(self.rows_before, |before| self.steps[before].rows)
+    }
+
+    /// The steps from one on, as bytes.
+    ///
+    /// # Errors
+    /// If there is no memory for them, or they are more than a message can say.
+    pub(super) fn encoded(&self, from: usize) -> Result<Arc<[u8]>, ExecError> {
+        let expectation = "no thread panics while it holds steps";
+        let known = self.encoded.lock().expect(expectation);
+        if let Some((bytes, _)) = known.get(&from) {
+            return Ok(Arc::clone(bytes));
+        }
+        drop(known);
+        let sizes = PlanSizes {
+            variables: self.variables,
+            constants: self.cx.constants.len(),
+            ids: self.cx.ids,
+        };
+        let bytes = encode_steps(&self.steps[from..], sizes, self.stack);
+        let bytes: Arc<[u8]> = bytes.map_err(SubQueryWireError::from)?.into();
+        let held = self.cx.reserve(bytes.len())?;
+        let mut known = self.encoded.lock().expect(expectation);
+        let (bytes, _) = known.entry(from).or_insert((bytes, held));
+        Ok(Arc::clone(bytes))
     }
 }
 
@@ -61,7 +128,7 @@ impl Rest {
         &self,
         cx: &Arc<Context>,
         table: Table,
-        replies: &Arc<Replies>,
+        replies: &Arc<dyn Replies>,
     ) -> Result<Boxed, ExecError> {
         let chain = &self.chain;
         let feed = Feed::default();
@@ -82,7 +149,7 @@ impl Rest {
 #[derive(Clone)]
 pub(crate) struct ForkPlace {
     pub(super) chain: Arc<ForkedChain>,
-    pub(super) replies: Arc<Replies>,
+    pub(super) replies: Arc<dyn Replies>,
     /// The first step that is built here.
     pub(crate) from: usize,
     /// It scans only what this node has.
@@ -90,14 +157,21 @@ pub(crate) struct ForkPlace {
 }
 
 impl ForkPlace {
-    /// At the beginning of a chain, with nothing under way.
-    pub(crate) fn new(chain: ForkedChain) -> Self {
-        Self {
+    /// At the beginning of a chain, with nothing under way, and where its sub-queries come together.
+    pub(crate) fn new(chain: ForkedChain) -> (Self, JoinForks) {
+        let inbox = Arc::new(Inbox::new(chain.width, chain.counted));
+        let place = Self {
             chain: Arc::new(chain),
-            replies: Arc::default(),
+            replies: Arc::clone(&inbox) as Arc<dyn Replies>,
             from: 0,
             own_scan: false,
-        }
+        };
+        (place, JoinForks::new(inbox))
+    }
+
+    /// Rows expected before a step.
+    pub(crate) fn rows_before(&self, step: usize) -> f64 {
+        self.chain.rows_before(step)
     }
 
     /// Sub-queries that have not ended.
@@ -119,40 +193,49 @@ impl ForkPlace {
             table,
             replies: Arc::clone(&self.replies),
             settled: false,
+            has_left: false,
         }
-    }
-
-    /// The chain that ends with `own` here, and the rows of its sub-queries.
-    pub(crate) fn join(self, own: Boxed) -> Boxed {
-        Box::new(JoinForks {
-            own,
-            own_ended: false,
-            replies: self.replies,
-        })
     }
 }
 
 /// The rows of a chain: its own and those of its sub-queries, as they come.
 pub(crate) struct JoinForks {
-    own: Boxed,
+    /// What ends the chain here, once it is built.
+    own: Option<Boxed>,
     own_ended: bool,
-    replies: Arc<Replies>,
+    inbox: Arc<Inbox>,
+}
+
+impl JoinForks {
+    fn new(inbox: Arc<Inbox>) -> Self {
+        Self {
+            own: None,
+            own_ended: false,
+            inbox,
+        }
+    }
+
+    /// The chain that ends with `own` here.
+    pub(crate) fn with(mut self, own: Boxed) -> Boxed {
+        self.own = Some(own);
+        Box::new(self)
+    }
 }
 
 impl Operator for JoinForks {
     fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         cx.check()?;
-        if !self.own_ended {
+        if let (Some(own), false) = (&mut self.own, self.own_ended) {
             // What others have ready is taken first, so that they need not wait.
-            if let Some(table) = self.replies.ready()? {
+            if let Some(table) = self.inbox.ready(cx)? {
                 return Ok(Some(table));
             }
-            if let Some(table) = self.own.next(cx)? {
+            if let Some(table) = own.next(cx)? {
                 return Ok(Some(table));
             }
             self.own_ended = true;
         }
-        let table = self.replies.wait()?;
+        let table = self.inbox.wait(cx)?;
         // After the end the chain may be asked again.
         self.own_ended = table.is_some();
         Ok(table)
@@ -161,6 +244,6 @@ impl Operator for JoinForks {
 
 impl Drop for JoinForks {
     fn drop(&mut self) {
-        self.replies.close();
+        self.inbox.close();
     }
 }

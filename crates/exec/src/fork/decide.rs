@@ -1,7 +1,7 @@
-//! Which keys does a step read by, and does a scan go to all nodes?
+//! Which keys does a step read by, does a scan go to all nodes, and does a chain go to any?
 
 use jindou_model::PredicateId;
-use jindou_plan::physical::{PlannedStep, Side, Slot, Step};
+use jindou_plan::physical::{Node, Operator, PlannedStep, Side, Slot, Step};
 
 use super::split::{READS_PER_KEY, cost_of_forks};
 use super::{ForkPolicy, Forks};
@@ -63,4 +63,47 @@ pub(crate) fn forks_scan(steps: &[PlannedStep], forks: &dyn Forks) -> bool {
         }
     };
     is_scan && is_worth_it && forks.nodes() > 1
+}
+
+/// True if a chain of these steps goes on where it is, as only its own node has what they ask for: other
+/// endpoints, which its user may call from there, or rows that are given with the execution.
+pub(crate) fn stays_here(steps: &[PlannedStep]) -> bool {
+    steps.iter().any(|planned| match &planned.step {
+        Step::Optional { steps } | Step::Exists { steps, .. } => stays_here(steps),
+        Step::Union(branches) => branches.iter().any(|branch| stays_here(branch)),
+        Step::ExistsGiven {
+            node, all_bound, ..
+        } => needs_its_node(node) || all_bound.as_deref().is_some_and(needs_its_node),
+        Step::Bind { .. }
+        | Step::Check { .. }
+        | Step::Test { .. }
+        | Step::Match { .. }
+        | Step::Path { .. }
+        | Step::Graphs { .. }
+        | Step::Filter(_)
+        | Step::Extend { .. }
+        | Step::Values { .. } => false,
+    })
+}
+
+fn needs_its_node(node: &Node) -> bool {
+    match &node.operator {
+        Operator::Service { .. } | Operator::Materialized { .. } => true,
+        Operator::Explore { input, steps } => {
+            input.as_deref().is_some_and(needs_its_node) || stays_here(steps)
+        }
+        Operator::Join { build, probe, .. } => needs_its_node(build) || needs_its_node(probe),
+        Operator::LeftJoin {
+            left, right, marks, ..
+        } => needs_its_node(left) || needs_its_node(right) || stays_here(marks),
+        Operator::Minus { left, right, .. } => needs_its_node(left) || needs_its_node(right),
+        Operator::Union(inputs) => inputs.iter().any(needs_its_node),
+        Operator::EachGraph { input, .. }
+        | Operator::Group { input, .. }
+        | Operator::OrderBy { input, .. }
+        | Operator::Project { input, .. }
+        | Operator::Distinct { input }
+        | Operator::Reduced { input }
+        | Operator::Slice { input, .. } => needs_its_node(input),
+    }
 }

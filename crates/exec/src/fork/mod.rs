@@ -6,26 +6,44 @@
 //! takes (Wukong, OSDI'16, section 5.2). What a sub-query finds goes to the end of the chain that was
 //! first asked, wherever it forked again, so that nobody but the reader of the query waits for rows, and
 //! there is no barrier.
+//!
+//! In one process a sub-query is handed over as it is. To another it goes as a message ([`ForkNode`]), and
+//! what it finds comes back as messages: steps, tables and errors know nothing of that.
 
+mod arrived;
 mod chain;
 mod decide;
+mod departing;
+mod inbox;
+mod messages;
+mod outbox;
 mod replies;
+#[cfg(test)]
+mod replies_tests;
 mod split;
+#[cfg(test)]
+mod test_nodes;
+mod wire;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use jindou_model::{NodeId, TermId};
 
+pub use arrived::{Arrived, Resources};
 pub(crate) use chain::{ForkPlace, ForkedChain};
-pub(crate) use decide::{ForkKey, fork_key, forks_scan};
+pub(crate) use decide::{ForkKey, fork_key, forks_scan, stays_here};
+pub(crate) use messages::QueryMessages;
+pub use messages::{ChainId, ForkNode, MessageLimits, Messages, QueryId, SubQueryId};
 pub(crate) use split::{Fork, ForkScan};
+pub use wire::SubQueryWireError;
 
 use crate::context::Context;
+use crate::execution::Root;
 use crate::table::Table;
 use crate::{ExecError, GraphSource};
 use chain::Rest;
-use replies::Replies;
+use replies::{Pushed, Replies};
 
 /// The nodes of a cluster, as one query meets them at one of them.
 pub trait Forks: Send + Sync {
@@ -45,10 +63,15 @@ pub trait Forks: Send + Sync {
     /// thread sleeps.
     fn reads_per_message(&self) -> u32;
 
-    /// Has another node answer a sub-query: by [`SubQuery::run`] there, once. Does not wait for it.
+    /// Has another node answer a sub-query, once: by [`SubQuery::run`], or by a message
+    /// ([`ForkNode::encode`]). Does not wait for it.
     ///
     /// A sub-query that is dropped without being run ends its query with [`ExecError::Panicked`].
     fn send(&self, to: NodeId, sub_query: SubQuery);
+
+    /// Has a thread of this node go on with a sub-query that was put aside, as its reader had no room for
+    /// what it found. Does not wait for it.
+    fn resume(&self, job: Box<dyn FnOnce() + Send>);
 }
 
 /// How rows get to keys that another node has.
@@ -68,9 +91,11 @@ pub struct SubQuery {
     cx: Arc<Context>,
     rest: Rest,
     table: Table,
-    replies: Arc<Replies>,
+    replies: Arc<dyn Replies>,
     /// It was run: to its end, or to an error that its reader got.
     settled: bool,
+    /// It went as a message: its end comes as one.
+    has_left: bool,
 }
 
 impl SubQuery {
@@ -87,35 +112,125 @@ impl SubQuery {
     }
 
     /// Answers it at a node that sees the graph as `source` and the other nodes as `forks`. What it finds,
-    /// or why it ends, goes to the reader of the query; waits while that has no room for more.
+    /// or why it ends, goes to the reader of the query. While that has no room for more, the sub-query is put
+    /// aside, and goes on by [`Forks::resume`].
     pub fn run(mut self, source: Arc<dyn GraphSource>, forks: Arc<dyn Forks>) {
         let cx = Arc::new(self.cx.at_node(source, forks));
+        if let Some(transport) = &cx.transport {
+            match transport.carry(std::mem::take(&mut self.table), &cx) {
+                Ok(table) => self.table = table,
+                Err(error) => return self.ended(Err(error)),
+            }
+        }
+        self.run_with(&cx);
+    }
+
+    /// Answers it as a node sees its query.
+    fn run_with(mut self, cx: &Arc<Context>) {
         let table = std::mem::take(&mut self.table);
-        match self.answer(&cx, table) {
-            Ok(()) => (),
-            Err(error) => self.replies.fail(error),
+        let stack = self.rest.chain.stack;
+        let built = stack.run(|| self.rest.build(cx, table, &self.replies));
+        match built.map_err(ExecError::from).flatten() {
+            Ok(chain) => {
+                let running = Running {
+                    chain: Root::new(chain, stack),
+                    found: None,
+                    cx: Arc::clone(cx),
+                    sub_query: self,
+                };
+                running.go_on();
+            }
+            Err(error) => self.ended(Err(error)),
+        }
+    }
+
+    /// It has ended, by an error or in whatever way.
+    fn ended(&mut self, result: Result<(), ExecError>) {
+        if let Err(error) = result {
+            self.replies.fail(error);
         }
         self.settled = true;
     }
+}
 
-    fn answer(&self, cx: &Arc<Context>, table: Table) -> Result<(), ExecError> {
-        let table = match &cx.transport {
-            Some(transport) => transport.carry(table, cx)?,
-            None => table,
-        };
-        let mut chain = self.rest.build(cx, table, &self.replies)?;
-        while let Some(found) = chain.next(cx)? {
-            if found.rows() > 0 && !self.replies.push(found, cx) {
-                // Nobody reads the rows any more.
-                return Ok(());
+/// A sub-query under way.
+struct Running {
+    chain: Root,
+    /// What its reader has had no room for.
+    found: Option<Table>,
+    cx: Arc<Context>,
+    sub_query: SubQuery,
+}
+
+impl Running {
+    /// Runs it, to its end or until its reader has no room for what it finds.
+    fn go_on(mut self) {
+        loop {
+            match self.step() {
+                Ok(Step::More) => (),
+                Ok(Step::Ended) => return self.sub_query.ended(Ok(())),
+                Err(error) => return self.sub_query.ended(Err(error)),
+                Ok(Step::NoRoom) => match self.put_aside() {
+                    Some(running) => self = running,
+                    None => return,
+                },
             }
         }
-        Ok(())
     }
+
+    /// Finds some rows, and hands them over.
+    fn step(&mut self) -> Result<Step, ExecError> {
+        let found = match self.found.take() {
+            Some(found) => Some(found),
+            None => self.chain.next(&self.cx)?,
+        };
+        let Some(found) = found else {
+            return Ok(Step::Ended);
+        };
+        if found.rows() == 0 {
+            return Ok(Step::More);
+        }
+        Ok(match self.sub_query.replies.push(found, &self.cx)? {
+            Pushed::Taken => Step::More,
+            Pushed::Unread => Step::Ended,
+            Pushed::Full(found) => {
+                self.found = Some(found);
+                Step::NoRoom
+            }
+        })
+    }
+
+    /// Leaves the thread to others until there is room; gives it back if there is some now.
+    fn put_aside(self) -> Option<Self> {
+        let replies = Arc::clone(&self.sub_query.replies);
+        let place = Arc::new(Mutex::new(Some(self)));
+        let left = Arc::clone(&place);
+        let resume = move || {
+            let running = left.lock().expect(ASIDE).take();
+            if let Some(running) = running {
+                let forks = running.cx.forks.clone().expect("a sub-query has nodes");
+                forks.resume(Box::new(move || running.go_on()));
+            }
+        };
+        let back = replies.when_room(Box::new(resume));
+        back.and_then(|_| place.lock().expect(ASIDE).take())
+    }
+}
+
+const ASIDE: &str = "nobody panics who takes a sub-query up";
+
+/// What came of one step of a sub-query.
+enum Step {
+    More,
+    NoRoom,
+    Ended,
 }
 
 impl Drop for SubQuery {
     fn drop(&mut self) {
+        if self.has_left {
+            return;
+        }
         if !self.settled {
             self.replies.fail(ExecError::Panicked);
         }
@@ -147,6 +262,26 @@ impl ForkCounts {
         self.rows.fetch_add(table.rows() as u64, Ordering::Relaxed);
         self.bytes
             .fetch_add(table.bytes() as u64, Ordering::Relaxed);
+    }
+
+    fn add(&self, more: Forked) {
+        let Forked {
+            sub_queries,
+            rows,
+            bytes,
+        } = more;
+        self.sub_queries.fetch_add(sub_queries, Ordering::Relaxed);
+        self.rows.fetch_add(rows, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Takes away what was counted so far.
+    fn take(&self) -> Forked {
+        Forked {
+            sub_queries: self.sub_queries.swap(0, Ordering::Relaxed),
+            rows: self.rows.swap(0, Ordering::Relaxed),
+            bytes: self.bytes.swap(0, Ordering::Relaxed),
+        }
     }
 
     pub(crate) fn sum(&self) -> Forked {

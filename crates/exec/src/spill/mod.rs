@@ -87,6 +87,16 @@ impl Space {
         self.spilled.load(Ordering::Relaxed)
     }
 
+    /// Takes away what was written so far.
+    pub(crate) fn take_spilled(&self) -> u64 {
+        self.spilled.swap(0, Ordering::Relaxed)
+    }
+
+    /// Counts bytes that were written elsewhere.
+    pub(crate) fn note_spilled(&self, bytes: u64) {
+        self.spilled.fetch_add(bytes, Ordering::Relaxed);
+    }
+
     fn directory_error(&self, source: std::io::Error) -> ExecError {
         ExecError::Spill {
             directory: self.limits.directory.to_path_buf(),

@@ -212,6 +212,19 @@ impl Table {
         }
     }
 
+    /// True if its variables have terms and nothing else, as tables that go to other nodes do.
+    pub(crate) fn is_of_terms(&self) -> bool {
+        let columns = self.columns[OF_ROWS..].iter().flatten();
+        columns
+            .map(Column::kind)
+            .all(|kind| kind == ColumnKind::Ids)
+    }
+
+    /// True if its rows may stand for several each.
+    pub(crate) fn has_counts(&self) -> bool {
+        self.columns[COUNTS].is_some()
+    }
+
     /// The variables that have a column.
     pub fn bound(&self) -> impl Iterator<Item = Var> + '_ {
         let columns = self.columns[OF_ROWS..].iter().enumerate();

@@ -9,6 +9,16 @@ pub struct VarSet {
 }
 
 impl VarSet {
+    /// The set of which these are the [words](Self::words).
+    pub(crate) fn from_words(words: Vec<u64>) -> Self {
+        Self { words }
+    }
+
+    /// Its variables as bits, 64 a word.
+    pub(crate) fn words(&self) -> &[u64] {
+        &self.words
+    }
+
     /// Adds a variable.
     pub fn insert(&mut self, var: Var) {
         let word = var.index() / 64;

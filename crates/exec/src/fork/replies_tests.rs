@@ -1,0 +1,234 @@
+//! Do replies reach their reader in the same way, whether they are in its process or come by messages?
+
+use std::sync::{Arc, mpsc};
+use std::thread;
+
+use jindou_model::{ShardId, TermId};
+use jindou_plan::physical::Var;
+
+use super::inbox::Inbox;
+use super::messages::MessageLimits;
+use super::outbox::Outbox;
+use super::replies::{Pushed, Replies};
+use super::test_nodes::{HERE, TwoNodes};
+use super::wire::query;
+use crate::ExecError;
+use crate::context::Context;
+use crate::table::Table;
+
+/// A reader, and sub-queries that reply to it.
+struct Case {
+    nodes: TwoNodes,
+    inbox: Arc<Inbox>,
+    by_messages: bool,
+}
+
+impl Case {
+    /// One of each kind.
+    fn both() -> [Self; 2] {
+        [false, true].map(|by_messages| Self {
+            nodes: TwoNodes::new(MessageLimits::default()),
+            inbox: Arc::new(Inbox::new(1, false)),
+            by_messages,
+        })
+    }
+
+    /// What a sub-query that sets out replies to.
+    fn sender(&self) -> Arc<dyn Replies> {
+        self.inbox.begin();
+        if !self.by_messages {
+            return Arc::clone(&self.inbox) as Arc<dyn Replies>;
+        }
+        let TwoNodes {
+            cx, here, there, ..
+        } = &self.nodes;
+        let inbox = Arc::clone(&self.inbox);
+        let chain = Arc::clone(&inbox).chain(here, cx);
+        let id = here.new_sub_query();
+        inbox.leave(id);
+        let query = query::part(cx, || here.new_query())
+            .expect("there is room")
+            .id;
+        let window = there.join_window(chain, query);
+        Arc::new(Outbox::new(there, window, (chain, id), cx.shared()))
+    }
+
+    fn cx(&self) -> &Context {
+        &self.nodes.cx
+    }
+
+    /// The numbers in the rows that are there until the end.
+    fn read(&self) -> Result<Vec<u64>, ExecError> {
+        let mut numbers = Vec::new();
+        while let Some(table) = self.inbox.wait(self.cx())? {
+            let ids = table.get(Var(0)).expect("it is wanted");
+            numbers.extend(ids.iter().map(|id| id.number()));
+        }
+        Ok(numbers)
+    }
+}
+
+/// Hands a row over; false if nobody reads it.
+fn push(sender: &dyn Replies, number: u64, cx: &Context) -> bool {
+    let mut table = table(number);
+    loop {
+        table = match sender.push(table, cx).expect("it may") {
+            Pushed::Taken => return true,
+            Pushed::Unread => return false,
+            Pushed::Full(table) => table,
+        };
+        let (room, called) = mpsc::channel();
+        let resume = move || room.send(()).expect("it waits");
+        if sender.when_room(Box::new(resume)).is_none() {
+            called.recv().expect("it is called");
+        }
+    }
+}
+
+fn table(number: u64) -> Table {
+    let mut table = Table::with_rows(1, 1);
+    table.set(Var(0), vec![TermId::vertex(number)]);
+    table
+}
+
+#[test]
+fn rows_come_in_their_order_and_then_the_end() {
+    for case in Case::both() {
+        let sender = case.sender();
+        for number in 0..10 {
+            assert!(push(&*sender, number, case.cx()));
+        }
+        assert_eq!(case.inbox.under_way(), 1);
+        sender.end();
+        assert_eq!(case.inbox.under_way(), 0);
+        assert_eq!(case.read().expect("it ends"), (0..10).collect::<Vec<_>>());
+        assert!(case.inbox.ready(case.cx()).expect("no error").is_none());
+    }
+}
+
+#[test]
+fn the_first_error_comes_in_place_of_rows() {
+    for case in Case::both() {
+        let (one, two) = (case.sender(), case.sender());
+        assert!(push(&*one, 1, case.cx()));
+        two.fail(ExecError::ShardLost { shard: ShardId(7) });
+        one.fail(ExecError::Panicked);
+        let error = case.inbox.ready(case.cx()).expect_err("it failed");
+        let is_first = matches!(error, ExecError::ShardLost { shard: ShardId(7) });
+        assert!(is_first, "{error}");
+        one.end();
+        two.end();
+    }
+}
+
+#[test]
+fn whoever_finds_more_is_told_that_nobody_reads_it() {
+    for case in Case::both() {
+        let (one, two) = (case.sender(), case.sender());
+        assert!(push(&*one, 1, case.cx()));
+        case.inbox.close();
+        assert!(!push(&*one, 2, case.cx()));
+        assert!(!push(&*two, 3, case.cx()));
+        one.end();
+        two.end();
+        assert_eq!(case.nodes.there.held().1, 0, "no window is left");
+    }
+}
+
+#[test]
+fn a_sender_that_is_ahead_waits_for_its_reader() {
+    const TABLES: u64 = 500;
+    for case in Case::both() {
+        let sender = case.sender();
+        let cx = Arc::clone(&case.nodes.cx);
+        let sending = thread::spawn(move || {
+            for number in 0..TABLES {
+                assert!(push(&*sender, number, &cx));
+            }
+            sender.end();
+        });
+        let mut numbers = Vec::new();
+        let most = MessageLimits::default().waiting_tables.max(64);
+        while let Some(table) = case.inbox.wait(case.cx()).expect("no error") {
+            assert!(case.inbox.waiting() <= most);
+            numbers.push(table.value(Var(0), 0).number());
+        }
+        sending.join().expect("it ends");
+        assert_eq!(numbers, (0..TABLES).collect::<Vec<_>>());
+        assert_eq!(case.nodes.there.held().1, 0, "no window is left");
+    }
+}
+
+#[test]
+fn a_reader_that_waits_sees_what_ends_its_query() {
+    let [_, case] = Case::both();
+    let sender = case.sender();
+    let token = case.nodes.token.clone();
+    let waiting = thread::spawn(move || token.cancel());
+    let error = case.inbox.wait(case.cx()).expect_err("it was cancelled");
+    assert!(matches!(error, ExecError::Cancelled), "{error}");
+    waiting.join().expect("it ends");
+    sender.end();
+}
+
+#[test]
+fn sub_queries_of_sub_queries_are_waited_for_in_whatever_order_they_end() {
+    for first_ends_first in [false, true] {
+        let [_, case] = Case::both();
+        let TwoNodes { there, .. } = &case.nodes;
+        let first = case.sender();
+        // One of it goes on as a message, to the node of the reader, as it happens.
+        first.begin();
+        let id = there.new_sub_query();
+        first.leave(id);
+        assert_eq!(first.under_way(), 1);
+        let chain = Arc::clone(&first).chain(there, case.cx());
+        let query = case.cx().messages.id().expect("it has one");
+        let window = case.nodes.here.join_window(chain, query);
+        let shared = case.cx().shared();
+        let second = Outbox::new(&case.nodes.here, window, (chain, id), shared);
+        assert!(push(&second, 2, case.cx()));
+        match first_ends_first {
+            true => {
+                first.end();
+                assert_eq!(case.inbox.under_way(), 1, "that of the second");
+                second.end();
+            }
+            false => {
+                second.end();
+                assert_eq!(case.inbox.under_way(), 1, "that of the first");
+                assert!(push(&*first, 1, case.cx()));
+                first.end();
+            }
+        }
+        assert_eq!(case.inbox.under_way(), 0);
+        let expected = if first_ends_first {
+            vec![2]
+        } else {
+            vec![2, 1]
+        };
+        assert_eq!(case.read().expect("it ends"), expected);
+        let held = [case.nodes.here.held().1, case.nodes.there.held().1];
+        assert_eq!(held, [0, 0], "no window is left");
+    }
+}
+
+#[test]
+fn a_lost_node_ends_the_queries_that_may_need_it() {
+    let [local, by_messages] = Case::both();
+    let senders = [local.sender(), by_messages.sender()];
+    for case in [&local, &by_messages] {
+        case.nodes.here.lost(super::test_nodes::THERE, ShardId(3));
+        case.nodes.there.lost(HERE, ShardId(3));
+    }
+    assert!(local.inbox.ready(local.cx()).expect("it goes on").is_none());
+    let error = by_messages
+        .inbox
+        .wait(by_messages.cx())
+        .expect_err("it is lost");
+    let is_lost = matches!(error, ExecError::ShardLost { shard: ShardId(3) });
+    assert!(is_lost, "{error}");
+    let pushed = push(&*senders[1], 1, by_messages.cx());
+    assert!(!pushed, "its reader is not there any more");
+    senders.iter().for_each(|sender| sender.end());
+}

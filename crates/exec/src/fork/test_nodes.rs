@@ -1,0 +1,198 @@
+//! Two nodes in one thread for tests: what one sends the other has at once.
+
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::time::Instant;
+
+use jindou_model::{NodeId, TermId};
+use jindou_plan::physical::{PlannedStep, Var};
+
+use super::chain::{Encoded, ForkedChain, Rest, Steps};
+use super::inbox::Inbox;
+use super::messages::{ForkNode, MessageLimits, Messages};
+use super::replies::Replies;
+use super::{Arrived, ForkPolicy, Forks, Resources, SubQuery};
+use crate::context::{CancellationToken, Context, Limits};
+use crate::table::{Table, VarSet};
+use crate::test_world::{Empty, World};
+use crate::{GraphSource, SpillLimits, Terms};
+
+/// Bytes that a query may hold at the node that is not its own.
+pub(super) const MEMORY_THERE: u64 = 1 << 26;
+
+pub(super) const HERE: NodeId = NodeId(0);
+pub(super) const THERE: NodeId = NodeId(1);
+
+/// What a node sends, and what it is a message to.
+struct Way {
+    from: NodeId,
+    nodes: Arc<OnceLock<[Weak<ForkNode>; 2]>>,
+    /// Messages that were sent, if they are to be kept, instead of being received.
+    kept: Option<Mutex<Vec<Vec<u8>>>>,
+}
+
+impl Messages for Way {
+    fn send(&self, to: NodeId, message: Vec<u8>) {
+        if let Some(kept) = &self.kept {
+            kept.lock().expect("nobody panics with it").push(message);
+            return;
+        }
+        let nodes = self.nodes.get().expect("both are there");
+        if let Some(node) = nodes[to.0 as usize].upgrade() {
+            let received = node.receive(self.from, message);
+            assert!(received.expect("it is a message").is_none());
+        }
+    }
+}
+
+/// A graph of two nodes to which nothing goes.
+struct Alone;
+
+impl Forks for Alone {
+    fn here(&self) -> NodeId {
+        THERE
+    }
+
+    fn nodes(&self) -> u32 {
+        2
+    }
+
+    fn node_of(&self, _: TermId) -> NodeId {
+        THERE
+    }
+
+    fn policy(&self) -> ForkPolicy {
+        ForkPolicy::InPlace
+    }
+
+    fn reads_per_message(&self) -> u32 {
+        1
+    }
+
+    fn send(&self, _: NodeId, _: SubQuery) {
+        panic!("nothing goes anywhere");
+    }
+
+    fn resume(&self, job: Box<dyn FnOnce() + Send>) {
+        job();
+    }
+}
+
+/// A query at one node, and another node.
+pub(super) struct TwoNodes {
+    pub(super) cx: Arc<Context>,
+    pub(super) token: CancellationToken,
+    pub(super) here: Arc<ForkNode>,
+    pub(super) there: Arc<ForkNode>,
+    _world: World,
+}
+
+impl TwoNodes {
+    pub(super) fn new(limits: MessageLimits) -> Self {
+        let world = World::new(1 << 26);
+        let nodes: Arc<OnceLock<[Weak<ForkNode>; 2]>> = Arc::default();
+        let node = |from: NodeId| {
+            let way = Way {
+                from,
+                nodes: Arc::clone(&nodes),
+                kept: None,
+            };
+            ForkNode::new(from, 2, 0, Arc::new(way), limits)
+        };
+        let (here, there) = (node(HERE), node(THERE));
+        let both = [Arc::downgrade(&here), Arc::downgrade(&there)];
+        assert!(nodes.set(both).is_ok());
+        Self {
+            cx: Arc::new(Context::of_shared(
+                Arc::clone(world.cx.shared()),
+                Arc::new(Empty),
+                Arc::new(Alone),
+            )),
+            token: world.token.clone(),
+            here,
+            there,
+            _world: world,
+        }
+    }
+
+    /// What the other node has for a query.
+    pub(super) fn resources(memory_bytes: u64) -> Resources {
+        let source = Arc::new(Empty);
+        Resources {
+            source: Arc::clone(&source) as Arc<dyn GraphSource>,
+            terms: Terms::new(source),
+            forks: Arc::new(Alone),
+            limits: Limits {
+                cancellation: CancellationToken::new(),
+                started: Instant::now(),
+                timeout: None,
+                memory_bytes,
+                spill: SpillLimits::off(),
+                account: Arc::default(),
+            },
+            transport: None,
+        }
+    }
+
+    /// A sub-query of these steps with a table, and where what it finds is read.
+    pub(super) fn sub_query(
+        &self,
+        steps: Vec<PlannedStep>,
+        table: Table,
+        needed: &[Var],
+    ) -> (SubQuery, Arc<Inbox>) {
+        let width = table.width();
+        let inbox = Arc::new(Inbox::new(width, false));
+        inbox.begin();
+        let chain = ForkedChain {
+            steps: Steps::Planned(steps.into()),
+            needed: needed.iter().copied().collect::<VarSet>(),
+            counted: false,
+            variables: width,
+            width,
+            hidden: width as u16,
+            rows_before: 1.0,
+            stack: self.cx.stack,
+            cx: Arc::clone(&self.cx),
+            encoded: Encoded::default(),
+            _held: None,
+        };
+        let sub_query = SubQuery {
+            cx: Arc::clone(&self.cx),
+            rest: Rest {
+                chain: Arc::new(chain),
+                from: 0,
+                own_scan: false,
+            },
+            table,
+            replies: Arc::clone(&inbox) as Arc<dyn Replies>,
+            settled: false,
+            has_left: false,
+        };
+        (sub_query, inbox)
+    }
+
+    /// The sub-query of a message that came to the other node.
+    pub(super) fn arrived(&self, message: Vec<u8>) -> Arrived {
+        let received = self.there.receive(HERE, message);
+        let arrived = received.expect("it is a message");
+        arrived.expect("it is a sub-query")
+    }
+}
+
+/// A node whose messages are kept.
+pub(super) fn kept(
+    here: NodeId,
+    limits: MessageLimits,
+) -> (Arc<ForkNode>, impl Fn() -> Vec<Vec<u8>>) {
+    let way = Arc::new(Way {
+        from: here,
+        nodes: Arc::default(),
+        kept: Some(Mutex::default()),
+    });
+    let node = ForkNode::new(here, 2, 0, Arc::clone(&way) as _, limits);
+    let take = move || {
+        let kept = way.kept.as_ref().expect("it keeps them");
+        std::mem::take(&mut *kept.lock().expect("nobody panics with it"))
+    };
+    (node, take)
+}
