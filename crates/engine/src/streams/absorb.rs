@@ -125,13 +125,14 @@ impl Inner {
     /// # Errors
     /// Those of a transaction; the batch that met it waits, and so do those after it.
     pub(super) fn close_batches(self: &Arc<Self>, stream: &Stream) -> Result<(), EngineError> {
-        loop {
-            let closed = self.close_groups(stream, usize::MAX, stream.closing.lock());
-            // Those that were left since the last look are nobody else's.
-            if closed.is_err() || !stream.is_left.load(SeqCst) {
-                return closed.map(drop);
-            }
+        let closed = self.close_groups(stream, usize::MAX, stream.closing.lock());
+        if closed.is_err() || !stream.is_left.load(SeqCst) {
+            return closed.map(drop);
         }
+        // Those that were left since the last look. What is left after that has the next tick, so that this
+        // thread is not kept for ever.
+        let left = self.close_groups(stream, usize::MAX, stream.closing.lock());
+        left.map(drop)
     }
 
     /// Makes some complete batches of a stream part of the data, as many as one transaction takes. Waits for
