@@ -140,7 +140,7 @@ impl Service {
                 let connectors = Arc::clone(&self.connectors);
                 let all = self.executor.ask(move |database| {
                     let streams = database.streams().into_iter();
-                    let fed = streams.map(|stream| Fed::new(stream, &connectors));
+                    let fed = streams.map(|stream| Fed::new(stream, database, &connectors));
                     Ok(fed.collect::<Vec<_>>())
                 });
                 self.json(&all.await?, request.headers())
@@ -158,9 +158,9 @@ impl Service {
                     return vocals::respond(&self.base_url(&request)?, &[one.await?], &offer);
                 }
                 let connectors = Arc::clone(&self.connectors);
-                let one = self
-                    .executor
-                    .ask(move |database| Ok(Fed::new(stream(database, &name)?, &connectors)));
+                let one = self.executor.ask(move |database| {
+                    Ok(Fed::new(stream(database, &name)?, database, &connectors))
+                });
                 self.json(&one.await?, request.headers())
             }
             Endpoint::Sinks(name) if reads => self.sinks(name, &request).await,
@@ -253,7 +253,8 @@ impl Service {
         let work = move |database: &Database| {
             let is_new = database.create_stream(&name, definition)?;
             connectors.update();
-            Ok((is_new, Fed::new(stream(database, &name)?, &connectors)))
+            let made = stream(database, &name)?;
+            Ok((is_new, Fed::new(made, database, &connectors)))
         };
         let made = self.executor.change(write, work).await?;
         self.wake_ticker();
