@@ -26,10 +26,18 @@ pub(crate) struct Fed {
 }
 
 impl Fed {
-    pub(crate) fn new(status: StreamStatus, connectors: &Connectors) -> Self {
+    pub(crate) fn new(status: StreamStatus, database: &Database, connectors: &Connectors) -> Self {
+        if status.definition.source.is_none() {
+            return Self {
+                status,
+                source_status: None,
+            };
+        }
         let source_status = connectors.source(&status.name);
+        // Asked again after that: a message counts once its tuples do.
+        let status = database.stream(&status.name).unwrap_or(status);
         Self {
-            source_status: source_status.filter(|_| status.definition.source.is_some()),
+            source_status,
             status,
         }
     }

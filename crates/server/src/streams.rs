@@ -162,7 +162,7 @@ impl Service {
                 let connectors = Arc::clone(&self.connectors);
                 let all = self.executor.ask(move |database| {
                     let streams = database.streams().into_iter();
-                    let fed = streams.map(|stream| Fed::new(stream, &connectors));
+                    let fed = streams.map(|stream| Fed::new(stream, database, &connectors));
                     Ok(fed.collect::<Vec<_>>())
                 });
                 self.json(&all.await?, request.headers())
@@ -180,9 +180,9 @@ impl Service {
                     return self.described_in_rdf(&request, &[one.await?], &offer);
                 }
                 let connectors = Arc::clone(&self.connectors);
-                let one = self
-                    .executor
-                    .ask(move |database| Ok(Fed::new(stream(database, &name)?, &connectors)));
+                let one = self.executor.ask(move |database| {
+                    Ok(Fed::new(stream(database, &name)?, database, &connectors))
+                });
                 self.json(&one.await?, request.headers())
             }
             Endpoint::Sinks(name) if reads => self.sinks(name, &request).await,
@@ -286,7 +286,8 @@ impl Service {
             if has_source {
                 connectors.update();
             }
-            Ok((is_new, Fed::new(stream(database, &name)?, &connectors)))
+            let made = stream(database, &name)?;
+            Ok((is_new, Fed::new(made, database, &connectors)))
         };
         let made = self.executor.change(write, work).await?;
         self.wake_ticker();
