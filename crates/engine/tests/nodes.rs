@@ -236,6 +236,29 @@ fn a_query_that_is_cancelled_while_others_work_for_it_ends_there_too() {
 }
 
 #[test]
+fn one_table_on_the_way_is_enough_for_chains_that_feed_each_other() {
+    let limits = MessageLimits {
+        waiting_tables: 1,
+        ..MessageLimits::default()
+    };
+    let fed = "SELECT ?a ?d { \
+               { ?a a <http://x/Person> ; <http://x/knows> ?b . ?b <http://x/knows> ?c } UNION \
+               { ?c a <http://x/Person> ; <http://x/knows> ?b . ?b <http://x/knows> ?a } \
+               ?c <http://x/knows> ?d . ?d <http://x/name> ?n }";
+    let expected = asked(&database(ForkPolicy::InPlace, NODES), fed).unwrap().0;
+    assert!(expected > 10 * PEOPLE);
+    let as_they_are = database(ForkPolicy::ForkJoin, NODES);
+    let as_messages = database_with(ForkPolicy::ForkJoin, NODES, Some(limits));
+    for database in [as_they_are, as_messages] {
+        for query in [fed, HEAVY] {
+            let rows = asked(&database, query).unwrap().0;
+            assert_eq!(rows, if query == fed { expected } else { 4 * PEOPLE });
+        }
+        wait_until_nothing_is_held(&database);
+    }
+}
+
+#[test]
 fn a_message_that_is_too_large_ends_its_query_by_name() {
     let limits = MessageLimits {
         message_bytes: 4096,

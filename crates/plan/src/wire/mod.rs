@@ -41,9 +41,9 @@ const MOST_LEVELS: u32 = 1 << 17;
 const MOST_NAMED: u32 = 1 << u16::BITS;
 /// Steps and operators of a plan at most: 16 bytes each are set aside where they are measured.
 const MOST_IDS: u32 = 1 << 24;
-/// Bytes in memory for each byte of steps, at most: an empty list is one byte there, and 24 here, in a
-/// list that has room for twice as many.
-const BYTES_PER_BYTE: usize = 64;
+/// Bytes in memory for each byte of steps, at most: a list of one operand is two bytes there, and here one
+/// with room for four, of forty bytes each.
+const BYTES_PER_BYTE: usize = 128;
 
 /// The sizes of a plan, below which the numbers in its steps are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

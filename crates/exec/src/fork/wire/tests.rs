@@ -14,9 +14,11 @@ use oxrdf::{Literal, Term};
 use super::super::inbox::Inbox;
 use super::super::messages::MessageLimits;
 use super::super::test_nodes::{HERE, MEMORY_THERE, THERE, TwoNodes, kept};
-use super::super::{ForkNode, SubQuery};
-use super::{Failure, HEADER_BYTES, Message, SubQueryWireError, read_any, write};
+use super::super::{ForkNode, QueryMessages, SubQuery};
+use super::{Failure, HEADER_BYTES, Message, SubQueryWireError, query, read_any, write};
+use crate::context::{ActiveDataset, Context};
 use crate::table::Table;
+use crate::test_world::World;
 use crate::{ExecError, ServiceError};
 
 const WIDTH: usize = 4;
@@ -113,6 +115,63 @@ fn a_sub_query_finds_at_another_node_what_it_means_at_its_own() {
     // Its own node draws others.
     let own = nodes.cx.expressions.uuid();
     assert!(!uuids.contains(&own));
+}
+
+#[test]
+fn the_ids_of_a_query_mean_the_same_elsewhere() {
+    let (here, _) = kept(HERE, MessageLimits::default());
+    let mut world = World::new(1 << 20);
+    let text = |cx: &Context, id: TermId| cx.terms().term(id).expect("a term").to_string();
+    let own = |text: &str| {
+        let literal = Literal::new_simple_literal(text);
+        world.cx.terms().intern_literal(&literal)
+    };
+    let (window, vertex) = (TermId::window(3), TermId::vertex(5));
+    // Elsewhere the second is the first that is computed.
+    let (second, first) = (own("second"), own("first"));
+    let constants = vec![window, first, vertex, second, TermId::NONE];
+    let dataset = ActiveDataset {
+        default: vec![vertex, window],
+        default_is_all: true,
+        named: vec![second, first],
+        within: vec![first, second],
+    };
+    world.cx.set_ids(constants.clone(), Some(dataset));
+    let part = query::part(&world.cx, || here.new_query()).expect("there is room");
+    let resources = TwoNodes::resources(MEMORY_THERE);
+    let messages = QueryMessages::default();
+    let cx = query::decode(&part.bytes, here.new_sub_query(), resources, messages);
+    let cx = cx.expect("it is read");
+    assert_eq!(cx.constants.len(), 5);
+    assert_eq!(
+        [cx.constants[0], cx.constants[2], cx.constants[4]],
+        [window, vertex, TermId::NONE]
+    );
+    for place in [1, 3] {
+        assert_eq!(
+            text(&cx, cx.constants[place]),
+            text(&world.cx, constants[place])
+        );
+    }
+    let dataset = cx.dataset.as_ref().expect("it has one");
+    assert!(dataset.default_is_all);
+    assert_eq!(dataset.default, [vertex, window]);
+    for graphs in [&dataset.named, &dataset.within] {
+        assert!(graphs.is_sorted(), "they are searched");
+        assert_eq!(graphs.len(), 2);
+        assert!(graphs.contains(&cx.constants[1]) && graphs.contains(&cx.constants[3]));
+    }
+    // No list of ids is longer than those that there are.
+    for end in 0..part.bytes.len() {
+        let (resources, messages) = (TwoNodes::resources(MEMORY_THERE), QueryMessages::default());
+        let part = query::decode(
+            &part.bytes[..end],
+            here.new_sub_query(),
+            resources,
+            messages,
+        );
+        assert!(part.is_err(), "the first {end} bytes");
+    }
 }
 
 #[test]
