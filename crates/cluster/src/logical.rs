@@ -11,7 +11,7 @@ use jindou_exec::{
 use jindou_model::{NodeId, TermId};
 use jindou_partition::ShardMap;
 
-/// A thread that sleeps takes some tens of microseconds to wake, a read of this process's memory some
+/// A thread that sleeps takes some tens of microseconds to wake, a read of memory that is mapped here some
 /// tenths of one.
 const READS_PER_MESSAGE: u32 = 100;
 
@@ -19,6 +19,7 @@ const READS_PER_MESSAGE: u32 = 100;
 pub struct LogicalNodes {
     map: ShardMap,
     policy: ForkPolicy,
+    reads_per_message: u32,
     /// By node.
     workers: Box<[Workers]>,
     by_messages: Option<ByMessages>,
@@ -122,7 +123,17 @@ impl LogicalNodes {
             workers: workers.collect(),
             map,
             policy,
+            reads_per_message: READS_PER_MESSAGE,
             by_messages: None,
+        }
+    }
+
+    /// These nodes, where so many reads, of those that fly together, take as long as a message.
+    #[must_use]
+    pub fn with_reads_per_message(self, reads_per_message: u32) -> Self {
+        Self {
+            reads_per_message,
+            ..self
         }
     }
 
@@ -196,7 +207,7 @@ impl Forks for AtNode {
     }
 
     fn reads_per_message(&self) -> u32 {
-        READS_PER_MESSAGE
+        self.nodes.reads_per_message
     }
 
     fn send(&self, to: NodeId, sub_query: SubQuery) {

@@ -23,6 +23,10 @@ use super::Part;
 use crate::EngineError;
 use crate::config::{Config, NodeFabric};
 
+/// A read of those that fly together over TCP takes a microsecond or two, as a message to the node whose
+/// thread makes it does some tens.
+const READS_PER_MESSAGE_BY_TCP: u32 = 16;
+
 /// The shards as one node sees them, by number; none of one that is lost.
 pub(super) type Rows = Vec<Option<Arc<dyn GraphSource>>>;
 
@@ -97,6 +101,10 @@ impl Nodes {
             nodes[here].links = links(&nodes, here, options)?;
         }
         let logical = LogicalNodes::new(map, config.fork_policy, threads, start);
+        let logical = match config.node_fabric {
+            NodeFabric::Local | NodeFabric::SharedMemory => logical,
+            NodeFabric::Tcp => logical.with_reads_per_message(READS_PER_MESSAGE_BY_TCP),
+        };
         let logical = match config.fork_messages {
             Some(limits) => logical.with_messages(ForkMessages {
                 limits,

@@ -153,15 +153,11 @@ impl Inbox {
                 return Ok(None);
             }
             let expectation = "no thread panics while it holds replies";
-            state = match self.by_messages.get() {
-                None => self.arrived.wait(state).expect(expectation),
-                // Sub-queries of other processes do not see what ends the query here.
-                Some(_) => {
-                    let waited = self.arrived.wait_timeout(state, LOOK);
-                    cx.check()?;
-                    waited.expect(expectation).0
-                }
-            };
+            let waited = self.arrived.wait_timeout(state, LOOK);
+            state = waited.expect(expectation).0;
+            // Sub-queries of other processes do not see what ends the query here, and those of this one
+            // may wait for a thread.
+            cx.check()?;
         }
     }
 
