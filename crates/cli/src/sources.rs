@@ -165,8 +165,8 @@ pub(crate) fn unknown_variables(
             .iter()
             .filter_map(|known| known.strip_prefix(BEGINNING));
         said.push(match most_alike(rest, names.map(|name| (name, name))) {
-            Some(near) => format!("{name} is no option's; did you mean {BEGINNING}{near}?"),
-            None => format!("{name} is no option's"),
+            Some(near) => format!("{name} names no option; did you mean {BEGINNING}{near}?"),
+            None => format!("{name} names no option"),
         });
     }
     said.sort();
@@ -596,9 +596,9 @@ mod tests {
                 ("JINDOU_XYZ", "1"),
             ]),
             [
-                "JINDOU_MEMRY is no option's; did you mean JINDOU_MEMORY?",
-                "JINDOU_QUERY_TIMOUT is no option's; did you mean JINDOU_QUERY_TIMEOUT?",
-                "JINDOU_XYZ is no option's",
+                "JINDOU_MEMRY names no option; did you mean JINDOU_MEMORY?",
+                "JINDOU_QUERY_TIMOUT names no option; did you mean JINDOU_QUERY_TIMEOUT?",
+                "JINDOU_XYZ names no option",
             ]
         );
     }

@@ -133,7 +133,7 @@ fn what_is_wrong_in_a_variable_is_told_with_its_name() {
     );
     let misspelt = [("JINDOU_ALLOW_LOD", "x"), ("JINDOU_ALLOW_LOAD", "no/1")];
     let told = says(folder.path(), "", &[], &misspelt);
-    let warning = "warning: JINDOU_ALLOW_LOD is no option's; did you mean JINDOU_ALLOW_LOAD?";
+    let warning = "warning: JINDOU_ALLOW_LOD names no option; did you mean JINDOU_ALLOW_LOAD?";
     assert!(told.starts_with(warning), "{told}");
 }
 

@@ -22,8 +22,8 @@ const VERSION: u32 = 1;
 /// Bytes before what `postcard` writes.
 const HEADER_BYTES: usize = 12;
 
-/// What a node tells the others of its shards at one snapshot: by which name it answers for them, and where
-/// their lists lie.
+/// A node's shards at one snapshot, as other nodes need to know them: the name by which it answers for them,
+/// and where their lists lie.
 #[derive(Clone, Debug)]
 pub struct Advert {
     /// Which snapshot.

@@ -51,7 +51,7 @@ fn ask_all(
 }
 
 impl Sharded {
-    /// Calls `ask` for whoever has the lists of some of the keys, with these.
+    /// Calls `ask` once for each holder of lists, with its part of the keys.
     fn ask_holders(
         &self,
         (graph, predicate): (GraphRef<'_>, PredicateId),

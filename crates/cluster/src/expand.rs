@@ -1,7 +1,7 @@
 //! Following lists that are on several shards.
 //!
-//! Some rows at a time, a *window*, are asked for together: whoever has the lists of some keys follows these,
-//! and what it finds goes to the rows again. The rows in front that all shards have finished are
+//! Rows are followed a *window* at a time: each holder follows the lists of its keys, and what it finds is put
+//! back in the order of the rows. The rows in front that all shards have finished are
 //! handed on; what was found of rows behind is forgotten, and asked for again. A place within a row is
 //! remembered only of rows that were asked for alone, so that it means the same to the shard whatever
 //! other keys it was asked for together with.

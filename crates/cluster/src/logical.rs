@@ -128,7 +128,7 @@ impl LogicalNodes {
         }
     }
 
-    /// These nodes, where so many reads, of those that fly together, take as long as a message.
+    /// Sets how many reads of one batch take as long as a message.
     #[must_use]
     pub fn with_reads_per_message(self, reads_per_message: u32) -> Self {
         Self {

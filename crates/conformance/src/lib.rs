@@ -45,6 +45,7 @@
 #![forbid(unsafe_code)]
 
 pub mod answer;
+pub mod cases;
 pub mod common_ground;
 pub mod contents;
 pub mod data;

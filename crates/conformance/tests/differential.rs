@@ -4,6 +4,7 @@
 //! and one query. A failure prints its seed, and a smaller case that fails too:
 //! `JINDOU_SEED=<seed> JINDOU_CASES=1` runs it alone.
 
+use jindou_conformance::cases::setting;
 use jindou_conformance::common_ground::common_ground;
 use jindou_conformance::differential::{LargeCase, Loaded, Outcome, bold_case, case, large_case};
 use jindou_conformance::shrink::{Case, shrink};
@@ -20,13 +21,6 @@ const SMALL_FOR_LARGE: u64 = 80;
 
 /// Failures shown before a test stops.
 const FAILURES_SHOWN: usize = 5;
-
-fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| {
-        text.parse()
-            .unwrap_or_else(|error| panic!("{name}={text}: {error}"))
-    })
-}
 
 /// How the data came into the database.
 #[derive(Clone, Copy, PartialEq)]

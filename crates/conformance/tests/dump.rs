@@ -3,6 +3,7 @@
 //! `JINDOU_SEED` sets the first seed, `JINDOU_CASES` the number of random data sets. A failure
 //! prints its seed and the format.
 
+use jindou_conformance::cases::setting;
 use jindou_conformance::isomorphism::isomorphic;
 use jindou_conformance::random::Random;
 use jindou_conformance::random_data::{Profile, dataset};
@@ -26,13 +27,6 @@ const GRAPHS: [(GraphFormat, &str); 4] = [
 ];
 
 type Row = Vec<Option<Term>>;
-
-fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| {
-        text.parse()
-            .unwrap_or_else(|error| panic!("{name}={text}: {error}"))
-    })
-}
 
 fn load(name: &str, text: Vec<u8>) -> Database {
     let database = Database::new();

@@ -5,6 +5,7 @@
 //! `JINDOU_ELSEWHERE=1` runs all other tests of this crate so, which is the long form of these.
 
 use jindou_conformance::answer::Answer;
+use jindou_conformance::cases::seeds;
 use jindou_conformance::common_ground::common_ground;
 use jindou_conformance::differential::{Loaded, Outcome, bold_case, case};
 use jindou_conformance::elsewhere::Elsewhere;
@@ -17,20 +18,7 @@ use jindou_exec::{Context, ExecError, Table, Transport, WireError};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-const DEFAULT_SEED: u64 = 1;
 const DEFAULT_CASES: u64 = 200;
-
-fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| {
-        text.parse()
-            .unwrap_or_else(|error| panic!("{name}={text}: {error}"))
-    })
-}
-
-fn seeds() -> std::ops::Range<u64> {
-    let first = setting("JINDOU_SEED", DEFAULT_SEED);
-    first..first + setting("JINDOU_CASES", DEFAULT_CASES)
-}
 
 fn config(transport: TransportOfTables) -> Config {
     let mut config = Config::default();
@@ -47,7 +35,7 @@ fn random_queries_are_answered_as_defined() {
             .expect("it loads")
             .compare_to_definitions(&case.query)
     };
-    for seed in seeds() {
+    for seed in seeds(DEFAULT_CASES) {
         let case = bold_case(seed);
         if !matches!(outcome(&case), Outcome::Different(_)) {
             continue;
@@ -67,7 +55,7 @@ fn random_queries_are_answered_as_defined() {
 #[test]
 fn random_queries_are_answered_as_by_the_oracle() {
     let elsewhere = Elsewhere::new();
-    for seed in seeds() {
+    for seed in seeds(DEFAULT_CASES) {
         let case = case(seed);
         let loaded = Loaded::with_config(&case.quads, config(elsewhere.transport()));
         let outcome = loaded.expect("it loads").compare(&case.query);
@@ -84,7 +72,7 @@ fn random_queries_are_answered_as_by_the_oracle() {
 fn report(elsewhere: &Elsewhere) {
     let (tables, computed) = (elsewhere.tables(), elsewhere.with_computed());
     println!("{tables} tables went elsewhere, {computed} with computed terms");
-    assert!(tables > 0 && (computed > 0 || seeds().count() < 100));
+    assert!(tables > 0 && (computed > 0 || seeds(DEFAULT_CASES).count() < 100));
 }
 
 const DATA: &str = r#"

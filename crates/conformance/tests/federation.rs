@@ -7,6 +7,7 @@
 //! seed.
 
 use jindou_conformance::answer::{Answer, Table};
+use jindou_conformance::cases::setting;
 use jindou_conformance::differential::{case, same_rows};
 use jindou_conformance::engines::{Endpoints, ask, guarded, load_quads_with};
 use jindou_conformance::query::{Form, Group, Query};
@@ -19,13 +20,6 @@ const DEFAULT_CASES: u64 = 300;
 const ENDPOINT: &str = "http://other.example/sparql";
 /// Rows that an answer may have to be compared.
 const MOST_ROWS: usize = 20_000;
-
-fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| {
-        text.parse()
-            .unwrap_or_else(|error| panic!("{name}={text}: {error}"))
-    })
-}
 
 /// Blank nodes of another endpoint are nobody's here, so that joins would differ.
 fn has_blank(quad: &Quad) -> bool {

@@ -6,6 +6,7 @@
 //! tests. The data is loaded at once, or half of it is, with the rest written by updates; then the
 //! changes are folded, and merged. Or some predicates are merged after each update.
 
+use jindou_conformance::cases::setting;
 use jindou_conformance::data::{read_tar_zstd, read_zstd, require};
 use jindou_conformance::differential::{
     LargeCase, Outcome, compare, compare_to_definitions, default_graph_case,
@@ -397,13 +398,6 @@ fn check_test(tally: &mut Tally, files: &Files, test: &Test) {
         },
     )
     .expect("the data can be written");
-}
-
-fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| {
-        text.parse()
-            .unwrap_or_else(|error| panic!("{name}={text}: {error}"))
-    })
 }
 
 /// Checks a case after all histories, against the oracle as well: false if there is nothing to

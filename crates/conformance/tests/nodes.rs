@@ -5,10 +5,10 @@
 //! `JINDOU_FORKS=1` all rows go to where their keys are, and with `JINDOU_FORK_MESSAGES=1` they go as messages,
 //! as between processes.
 
+use jindou_conformance::cases::{compare_to_definitions, seeds};
 use jindou_conformance::common_ground::common_ground;
 use jindou_conformance::differential::{Loaded, Outcome, bold_case, case};
 use jindou_conformance::elsewhere::Elsewhere;
-use jindou_conformance::shrink::{Case, shrink};
 use jindou_conformance::unready::Unready;
 use jindou_engine::{
     BetweenShards, Config, EngineError, ForkPolicy, MessageLimits, NodeFabric, Shards,
@@ -16,21 +16,8 @@ use jindou_engine::{
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const DEFAULT_SEED: u64 = 1;
 const DEFAULT_CASES: u64 = 200;
 const SHARDS: u32 = 8;
-
-fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| {
-        text.parse()
-            .unwrap_or_else(|error| panic!("{name}={text}: {error}"))
-    })
-}
-
-fn seeds() -> std::ops::Range<u64> {
-    let first = setting("JINDOU_SEED", DEFAULT_SEED);
-    first..first + setting("JINDOU_CASES", DEFAULT_CASES)
-}
 
 /// Of a seed: two to five nodes, one of the ways in which rows get to their keys, and one of those in which
 /// nodes reach each other's memory.
@@ -69,53 +56,31 @@ fn both_ways(seed: u64) -> Vec<Config> {
     }
 }
 
-/// Compares with the definitions, and tells a smaller case that fails, too.
-fn check(seed: u64, case: Case, config: &Config) {
-    let outcome = |case: &Case| {
-        let loaded = Loaded::with_config(&case.quads, config.clone()).expect("it loads");
-        loaded.compare_to_definitions(&case.query)
-    };
-    if !matches!(outcome(&case), Outcome::Different(_)) {
-        return;
-    }
-    let shrunk = shrink(case, &mut |case| {
-        matches!(outcome(case), Outcome::Different(_))
-    });
-    for quad in &shrunk.quads {
-        println!("{quad} .");
-    }
-    panic!(
-        "seed {seed}, shrunk: {}\n{:?}",
-        shrunk.query,
-        outcome(&shrunk)
-    );
-}
-
 #[test]
 fn random_queries_are_answered_as_defined() {
-    for seed in seeds() {
+    for seed in seeds(DEFAULT_CASES) {
         for config in both_ways(seed) {
-            check(seed, bold_case(seed), &config);
+            compare_to_definitions(seed, bold_case(seed), &config);
         }
     }
 }
 
 #[test]
 fn nodes_that_are_not_ready_are_asked_again_until_the_answer_is_whole() {
-    for seed in seeds() {
+    for seed in seeds(DEFAULT_CASES) {
         let mut unready = both_ways(seed).remove((seed / 12 % 2) as usize % both_ways(seed).len());
         let made = AtomicU64::new(0);
         unready.between_shards = Some(BetweenShards(Arc::new(move |_, rows| {
             let seed = seed ^ (made.fetch_add(1, Ordering::Relaxed) << 32);
             Some(Arc::new(Unready::with_chance(rows, seed, None, 10)))
         })));
-        check(seed, bold_case(seed), &unready);
+        compare_to_definitions(seed, bold_case(seed), &unready);
     }
 }
 
 #[test]
 fn random_queries_are_answered_as_by_the_oracle() {
-    for seed in seeds() {
+    for seed in seeds(DEFAULT_CASES) {
         let case = case(seed);
         for config in both_ways(seed) {
             let loaded = Loaded::with_config(&case.quads, config).expect("it loads");
@@ -131,7 +96,7 @@ fn random_queries_are_answered_as_by_the_oracle() {
 #[test]
 fn a_lost_shard_ends_the_queries_that_need_it_and_no_other() {
     let (mut lost, mut whole) = (0, 0);
-    for seed in seeds() {
+    for seed in seeds(DEFAULT_CASES) {
         let case = bold_case(seed);
         let text = case.query.to_string();
         let count = |config| {

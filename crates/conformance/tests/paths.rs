@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use jindou_conformance::answer::Answer;
+use jindou_conformance::cases::setting;
 use jindou_conformance::engines::{ask, ask_oracle, load_quads};
 use jindou_conformance::path::Path;
 use jindou_conformance::path_definition::{Graph, evaluate, text_of};
@@ -18,13 +19,6 @@ const DEFAULT_SEED: u64 = 1;
 const DEFAULT_CASES: u64 = 3000;
 /// Queries for one data set, as loading takes longer than asking.
 const QUERIES: usize = 6;
-
-fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| {
-        text.parse()
-            .unwrap_or_else(|error| panic!("{name}={text}: {error}"))
-    })
-}
 
 fn iri(name: &str) -> NamedNode {
     NamedNode::new_unchecked(format!("http://example.org/{name}"))

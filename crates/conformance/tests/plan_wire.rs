@@ -2,6 +2,7 @@
 //!
 //! `JINDOU_SEED` sets the first seed, `JINDOU_CASES` the number of cases.
 
+use jindou_conformance::cases::setting;
 use jindou_conformance::random::Random;
 use jindou_conformance::random_data::Profile;
 use jindou_conformance::random_query;
@@ -86,13 +87,6 @@ impl Statistics for Uneven {
     fn is_member(&self, _: GraphRef<'_>, vertex: TermId, _: Membership) -> bool {
         vertex.raw().is_multiple_of(2)
     }
-}
-
-fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| {
-        text.parse()
-            .unwrap_or_else(|error| panic!("{name}={text}: {error}"))
-    })
 }
 
 #[test]

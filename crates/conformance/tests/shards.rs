@@ -3,29 +3,16 @@
 //! `JINDOU_SEED` sets the first seed, `JINDOU_CASES` the number of cases, as in `differential`; and
 //! `JINDOU_SHARDS=8` runs all other tests of this crate in shards, which is the long form of these.
 
+use jindou_conformance::cases::{compare_to_definitions, seeds};
 use jindou_conformance::common_ground::common_ground;
 use jindou_conformance::differential::{Loaded, Outcome, bold_case, case};
-use jindou_conformance::shrink::{Case, shrink};
 use jindou_conformance::unready::Unready;
 use jindou_engine::{BetweenShards, Config, EngineError, Shards};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const DEFAULT_SEED: u64 = 1;
 const DEFAULT_CASES: u64 = 200;
 const SHARDS: u32 = 8;
-
-fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| {
-        text.parse()
-            .unwrap_or_else(|error| panic!("{name}={text}: {error}"))
-    })
-}
-
-fn seeds() -> std::ops::Range<u64> {
-    let first = setting("JINDOU_SEED", DEFAULT_SEED);
-    first..first + setting("JINDOU_CASES", DEFAULT_CASES)
-}
 
 fn config(count: u32) -> Config {
     let mut config = Config::default();
@@ -52,39 +39,17 @@ fn without(lost: u32) -> Config {
     config
 }
 
-/// Compares with the definitions, and tells a smaller case that fails, too.
-fn check(seed: u64, case: Case, config: &Config) {
-    let outcome = |case: &Case| {
-        let loaded = Loaded::with_config(&case.quads, config.clone()).expect("it loads");
-        loaded.compare_to_definitions(&case.query)
-    };
-    if !matches!(outcome(&case), Outcome::Different(_)) {
-        return;
-    }
-    let shrunk = shrink(case, &mut |case| {
-        matches!(outcome(case), Outcome::Different(_))
-    });
-    for quad in &shrunk.quads {
-        println!("{quad} .");
-    }
-    panic!(
-        "seed {seed}, shrunk: {}\n{:?}",
-        shrunk.query,
-        outcome(&shrunk)
-    );
-}
-
 #[test]
 fn random_queries_are_answered_as_defined() {
-    for seed in seeds() {
+    for seed in seeds(DEFAULT_CASES) {
         let count = [2, 8, 8, 64][seed as usize % 4];
-        check(seed, bold_case(seed), &config(count));
+        compare_to_definitions(seed, bold_case(seed), &config(count));
     }
 }
 
 #[test]
 fn random_queries_are_answered_as_by_the_oracle() {
-    for seed in seeds() {
+    for seed in seeds(DEFAULT_CASES) {
         let case = case(seed);
         let loaded = Loaded::with_config(&case.quads, config(SHARDS)).expect("it loads");
         if let Outcome::Different(reason) = loaded.compare(&case.query)
@@ -97,15 +62,15 @@ fn random_queries_are_answered_as_by_the_oracle() {
 
 #[test]
 fn shards_that_are_not_ready_are_asked_again_until_the_answer_is_whole() {
-    for seed in seeds() {
-        check(seed, bold_case(seed), &unready(seed));
+    for seed in seeds(DEFAULT_CASES) {
+        compare_to_definitions(seed, bold_case(seed), &unready(seed));
     }
 }
 
 #[test]
 fn a_lost_shard_ends_the_queries_that_need_it_and_no_other() {
     let (mut lost, mut whole) = (0, 0);
-    for seed in seeds() {
+    for seed in seeds(DEFAULT_CASES) {
         let case = bold_case(seed);
         let text = case.query.to_string();
         let count = |config| {

@@ -3,26 +3,14 @@
 //!
 //! `JINDOU_SEED` sets the first seed, `JINDOU_CASES` the number of cases, as in `differential`.
 
+use jindou_conformance::cases::seeds;
 use jindou_conformance::differential::{Loaded, Outcome, bold_case};
 use jindou_conformance::unready::{LOST, Unready};
 use jindou_engine::{Between, Config, EngineError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const DEFAULT_SEED: u64 = 1;
 const DEFAULT_CASES: u64 = 400;
-
-fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| {
-        text.parse()
-            .unwrap_or_else(|error| panic!("{name}={text}: {error}"))
-    })
-}
-
-fn seeds() -> std::ops::Range<u64> {
-    let first = setting("JINDOU_SEED", DEFAULT_SEED);
-    first..first + setting("JINDOU_CASES", DEFAULT_CASES)
-}
 
 /// Settings with such a graph before each query's.
 fn config(seed: u64, until_lost: Option<u64>) -> Config {
@@ -37,7 +25,7 @@ fn config(seed: u64, until_lost: Option<u64>) -> Config {
 
 #[test]
 fn what_is_not_ready_is_asked_again_until_the_answer_is_whole() {
-    for seed in seeds() {
+    for seed in seeds(DEFAULT_CASES) {
         let case = bold_case(seed);
         let loaded = Loaded::with_config(&case.quads, config(seed, None)).expect("it loads");
         if let Outcome::Different(reason) = loaded.compare_to_definitions(&case.query) {
@@ -49,7 +37,7 @@ fn what_is_not_ready_is_asked_again_until_the_answer_is_whole() {
 #[test]
 fn a_lost_shard_ends_the_queries_that_need_it_and_no_other() {
     let (mut lost, mut whole) = (0, 0);
-    for seed in seeds() {
+    for seed in seeds(DEFAULT_CASES) {
         let case = bold_case(seed);
         let text = case.query.to_string();
         let count = |config| {

@@ -7,6 +7,7 @@
 //! the order in which the writers' transactions fall is the scheduler's.
 
 use jindou_conformance::answer::Answer;
+use jindou_conformance::cases::setting;
 use jindou_conformance::contents::{quads, row_of};
 use jindou_conformance::engines::{ask, settings};
 use jindou_conformance::random::Random;
@@ -25,13 +26,6 @@ const READERS: usize = 2;
 const DEFAULT_ROUNDS: u64 = 60;
 /// Quads that each transaction of a writer leaves of its mark, if any.
 const MARKS: usize = 5;
-
-fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| {
-        text.parse()
-            .unwrap_or_else(|error| panic!("{name}={text}: {error}"))
-    })
-}
 
 /// What a writer asks for in one round: a request of its own things, which commutes with those of
 /// the others.

@@ -6,6 +6,7 @@
 //! alone. Some of the cases are lived through again with merges forced after each request, of all
 //! predicates that changed or of half of them.
 
+use jindou_conformance::cases::setting;
 use jindou_conformance::random_update::{Sequence, Step, sequence};
 use jindou_conformance::update_differential::{Compared, Forced, run, shrink};
 use std::fmt::Write as _;
@@ -17,13 +18,6 @@ const CASES_FOR_FORCED: u64 = 4;
 
 /// Failures shown before the test stops.
 const FAILURES_SHOWN: usize = 4;
-
-fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| {
-        text.parse()
-            .unwrap_or_else(|error| panic!("{name}={text}: {error}"))
-    })
-}
 
 /// The failing sequence of `seed`, shrunk and told.
 fn report(seed: u64, sequence: Sequence, forced: Forced) -> String {

@@ -30,7 +30,7 @@ pub enum LinkError {
     /// Their rings cannot be made.
     #[error("nodes cannot send each other messages: {0}")]
     Ring(#[from] RingError),
-    /// What the other one tells of its shards is nothing that can be read.
+    /// The advert of the other node cannot be read.
     #[error(transparent)]
     Advert(#[from] AdvertError),
     /// There is no thread that would listen.
