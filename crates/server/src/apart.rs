@@ -117,7 +117,7 @@ mod tests {
     #[tokio::test]
     async fn a_connection_moves_while_a_long_body_comes_in() {
         let connections = Arc::new(Connections::new(1));
-        let open = connections.open(connections.place().await);
+        let open = connections.open(connections.leave().await);
         let (peer, own) = (Arc::clone(&open.0), thread());
         let apart = Apart::start(HeavyPriority::Idle).expect("a thread");
         let threads = Arc::new(Mutex::new(Vec::new()));
@@ -143,7 +143,7 @@ mod tests {
     #[tokio::test]
     async fn a_connection_that_is_given_up_ends_where_it_is() {
         let connections = Arc::new(Connections::new(1));
-        let open = connections.open(connections.place().await);
+        let open = connections.open(connections.leave().await);
         let peer = Arc::clone(&open.0);
         let apart = Apart::start(HeavyPriority::Same).expect("a thread");
         let (sender, receiver) = tokio::sync::oneshot::channel::<()>();

@@ -24,8 +24,10 @@ const BUSY: u64 = u64::MAX;
 
 /// All connections of a server.
 pub(crate) struct Connections {
+    /// Of connections that may ask anything.
     places: Arc<Semaphore>,
-    spare: Arc<Semaphore>,
+    /// Of all: those and the spare ones.
+    sockets: Arc<Semaphore>,
     open: Mutex<HashMap<u64, Arc<Peer>>>,
     /// Numbers connections and when they became idle.
     clock: AtomicU64,
@@ -34,17 +36,18 @@ pub(crate) struct Connections {
     became_idle: Notify,
 }
 
-/// A connection's leave to be open.
-pub(crate) struct Place {
-    permit: OwnedSemaphorePermit,
-    is_spare: bool,
+/// A connection's leave to be open. What it may ask is settled when it is there: who waits for
+/// clients must not keep a place from a connection that asks.
+pub(crate) struct Leave {
+    _socket: OwnedSemaphorePermit,
 }
 
 impl Connections {
     pub(crate) fn new(most: usize) -> Self {
+        let most = most.min(Semaphore::MAX_PERMITS - SPARE);
         Self {
-            places: Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS))),
-            spare: Arc::new(Semaphore::new(SPARE)),
+            places: Arc::new(Semaphore::new(most)),
+            sockets: Arc::new(Semaphore::new(most + SPARE)),
             open: Mutex::default(),
             clock: AtomicU64::new(0),
             is_full: AtomicBool::new(false),
@@ -53,58 +56,38 @@ impl Connections {
     }
 
     /// Waits until one more connection may be open.
-    pub(crate) async fn place(&self) -> Place {
+    pub(crate) async fn leave(&self) -> Leave {
         loop {
-            if let Some(place) = self.try_place() {
-                return place;
+            if let Ok(permit) = Arc::clone(&self.sockets).try_acquire_owned() {
+                self.is_full.store(false, Relaxed);
+                return Leave { _socket: permit };
             }
             self.is_full.store(true, Relaxed);
             self.let_one_go(true);
-            let closed = "the semaphores are never closed";
-            let (permit, is_spare) = tokio::select! {
+            tokio::select! {
                 biased;
-                permit = Arc::clone(&self.places).acquire_owned() => (permit.expect(closed), false),
-                permit = Arc::clone(&self.spare).acquire_owned() => (permit.expect(closed), true),
-                () = self.became_idle.notified() => continue,
-            };
-            return Place { permit, is_spare };
+                permit = Arc::clone(&self.sockets).acquire_owned() => {
+                    let permit = permit.expect("the semaphores are never closed");
+                    return Leave { _socket: permit };
+                }
+                () = self.became_idle.notified() => {}
+            }
         }
-    }
-
-    fn try_place(&self) -> Option<Place> {
-        if let Ok(permit) = Arc::clone(&self.places).try_acquire_owned() {
-            self.is_full.store(false, Relaxed);
-            return Some(Place {
-                permit,
-                is_spare: false,
-            });
-        }
-        let permit = Arc::clone(&self.spare).try_acquire_owned().ok()?;
-        Some(Place {
-            permit,
-            is_spare: true,
-        })
     }
 
     /// Takes a connection in.
-    pub(crate) fn open(self: &Arc<Self>, mut place: Place) -> Open {
-        if place.is_spare {
-            match Arc::clone(&self.places).try_acquire_owned() {
-                Ok(permit) => {
-                    place = Place {
-                        permit,
-                        is_spare: false,
-                    };
-                }
-                Err(_) => self.let_one_go(false),
-            }
+    pub(crate) fn open(self: &Arc<Self>, leave: Leave) -> Open {
+        let place = Arc::clone(&self.places).try_acquire_owned().ok();
+        if place.is_none() {
+            self.let_one_go(false);
         }
         let number = self.tick();
         let peer = Arc::new(Peer {
             connections: Arc::clone(self),
             number,
-            is_spare: AtomicBool::new(place.is_spare),
-            permit: Mutex::new(place.permit),
+            is_spare: AtomicBool::new(place.is_none()),
+            place: Mutex::new(place),
+            _leave: leave,
             activity: AtomicU8::new(Activity::Idle as u8),
             idle_since: AtomicU64::new(number),
             is_leaving: AtomicBool::new(false),
@@ -162,7 +145,8 @@ pub(crate) struct Peer {
     connections: Arc<Connections>,
     number: u64,
     is_spare: AtomicBool,
-    permit: Mutex<OwnedSemaphorePermit>,
+    place: Mutex<Option<OwnedSemaphorePermit>>,
+    _leave: Leave,
     activity: AtomicU8,
     /// By the clock of the connections.
     idle_since: AtomicU64,
@@ -230,7 +214,7 @@ impl Peer {
         let place = Arc::clone(&self.connections.places).acquire_owned();
         match tokio::time::timeout(WAIT, place).await {
             Ok(Ok(permit)) => {
-                *self.permit.lock().expect("nobody panics while it has it") = permit;
+                *self.place.lock().expect("nobody panics while it has it") = Some(permit);
                 self.is_spare.store(false, Relaxed);
                 false
             }
@@ -282,5 +266,44 @@ impl Drop for Underway {
         if connections.is_full.load(Relaxed) {
             connections.became_idle.notify_one();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn who_waits_for_clients_keeps_no_place_from_one_that_asks() {
+        let connections = Arc::new(Connections::new(1));
+        let first = connections.open(connections.leave().await);
+        let second = connections.open(connections.leave().await);
+        assert!(!first.0.is_spare());
+        assert!(second.0.is_spare());
+        first.0.until_told_to_leave().await;
+        drop(first);
+        let _next = connections.leave().await;
+        assert!(!second.0.is_confined().await);
+    }
+
+    #[tokio::test]
+    async fn no_more_are_open_than_the_spare_ones_beyond_the_places() {
+        let connections = Arc::new(Connections::new(2));
+        let mut open = Vec::new();
+        for _ in 0..2 + SPARE {
+            open.push(connections.open(connections.leave().await));
+        }
+        let spare = open.iter().filter(|open| open.0.is_spare());
+        assert_eq!(spare.count(), SPARE);
+        let busy: Vec<_> = open.iter().map(|o| o.0.begin(Version::HTTP_11)).collect();
+        let next = connections.leave();
+        tokio::pin!(next);
+        assert!(next.as_mut().now_or_never().is_none());
+        drop(busy);
+        assert!(next.as_mut().now_or_never().is_none());
+        open.pop();
+        let _next = next.await;
     }
 }

@@ -22,7 +22,7 @@ use crate::access_log::Entry;
 use crate::apart::{self, Apart};
 use crate::body::Sending;
 use crate::config::ServerConfig;
-use crate::connections::{Activity, Connections, Open, Peer, Place};
+use crate::connections::{Activity, Connections, Leave, Open, Peer};
 use crate::error::ServerError;
 use crate::execute::Executor;
 use crate::memory::spare_bytes;
@@ -158,11 +158,11 @@ impl Server {
         let (stop, stopping) = watch::channel(());
         let mut tasks = JoinSet::new();
         loop {
-            let (stream, address, place) = tokio::select! {
+            let (stream, address, leave) = tokio::select! {
                 () = &mut shutdown => break,
                 accepted = accept(&listener, &connections) => accepted,
             };
-            let open = connections.open(place);
+            let open = connections.open(leave);
             let peer = Arc::clone(&open.0);
             let connection = Box::pin(self.connection(stream, address, open, stopping.clone()));
             match &apart {
@@ -430,11 +430,11 @@ async fn sleep_until(moment: Option<Instant>) {
 async fn accept(
     listener: &TcpListener,
     connections: &Connections,
-) -> (TcpStream, SocketAddr, Place) {
-    let place = connections.place().await;
+) -> (TcpStream, SocketAddr, Leave) {
+    let leave = connections.leave().await;
     loop {
         match listener.accept().await {
-            Ok((stream, address)) => return (stream, address, place),
+            Ok((stream, address)) => return (stream, address, leave),
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
                 tokio::time::sleep(ACCEPT_PAUSE).await;

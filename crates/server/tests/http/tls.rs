@@ -236,7 +236,8 @@ fn a_handshake_has_as_long_as_a_head_and_gives_way_to_others() {
     }
     let full = secured(|config| config.max_connections = 1);
     let mut silent = TcpStream::connect(full.server.address).expect("it accepts");
-    assert_eq!(full.get(&target("ASK {}", ""), "").status, 200);
+    let answer = full.get(&target("ASK {}", ""), "");
+    assert_eq!(answer.status, 200, "{}", answer.text());
     assert_eq!(silent.read(&mut [0]).expect("the end"), 0);
 }
 
