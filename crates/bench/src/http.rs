@@ -8,6 +8,8 @@ use std::time::Duration;
 
 /// Bytes of an answer held at a time; a head or a line must fit.
 const BUFFER_BYTES: usize = 64 << 10;
+/// Bytes of a refusal that are told.
+const SAID_BYTES: usize = 256;
 /// How long an answer may keep silent.
 const SILENCE: Duration = Duration::from_secs(120);
 
@@ -22,8 +24,22 @@ pub enum HttpError {
     #[error("the answer is malformed: {0}")]
     Malformed(&'static str),
     /// The server refused the request.
-    #[error("the server answered with status {0}")]
-    Status(u16),
+    #[error("the server answered with status {status}: {said}")]
+    Status {
+        /// Of the answer.
+        status: u16,
+        /// How its body begins.
+        said: String,
+    },
+}
+
+impl HttpError {
+    /// A refusal whose body begins with these bytes.
+    pub(crate) fn refused(status: u16, body: &[u8]) -> Self {
+        let body = &body[..body.len().min(SAID_BYTES)];
+        let said = String::from_utf8_lossy(body).trim_end().to_owned();
+        Self::Status { status, said }
+    }
 }
 
 /// One connection, kept open from request to request.
@@ -163,12 +179,15 @@ impl<S: Read + Write> Connection<S> {
     /// # Errors
     /// As there.
     pub fn receive_lines(&mut self) -> Result<(Answer, u64), HttpError> {
-        let mut lines = 0;
-        let answer =
-            self.receive(|piece| lines += memchr::memchr_iter(b'\n', piece).count() as u64)?;
+        let (mut lines, mut said) = (0, Vec::new());
+        let answer = self.receive(|piece| {
+            lines += memchr::memchr_iter(b'\n', piece).count() as u64;
+            let more = piece.len().min(SAID_BYTES - said.len());
+            said.extend_from_slice(&piece[..more]);
+        })?;
         match answer.status {
             200 => Ok((answer, lines)),
-            status => Err(HttpError::Status(status)),
+            status => Err(HttpError::refused(status, &said)),
         }
     }
 
@@ -329,7 +348,10 @@ mod tests {
             assert_eq!((answer.status, answer.body_bytes), (200, 15));
             assert_eq!(body, b"ab\ncd0123456\r\n9");
             let missing = connection.receive_lines();
-            assert!(matches!(missing, Err(HttpError::Status(404))));
+            assert!(matches!(
+                missing,
+                Err(HttpError::Status { status: 404, .. })
+            ));
             let empty = connection.receive(|_| ()).unwrap();
             assert_eq!((empty.status, empty.body_bytes), (204, 0));
             let end = connection.receive(|_| ());

@@ -31,6 +31,7 @@ use crate::config::ServerConfig;
 use crate::error::Refusal;
 use crate::graph_store::{self, Stored};
 use crate::heavy_texts::HeavyTexts;
+use crate::memory::AnswerMemory;
 use crate::metrics::{Ending, Metrics, Rejected};
 use crate::protocol::Parameters;
 use crate::queries::{Client, Kind, Listed, Queries, Reason, Running};
@@ -63,6 +64,8 @@ const LONG_BUDGETS: u32 = 10;
 pub(crate) struct Executor {
     pub(crate) database: Database,
     pub(crate) metrics: Metrics,
+    /// Of answers that are there as a whole.
+    pub(crate) answers: AnswerMemory,
     pub(crate) queries: Arc<Queries>,
     pub(crate) admission: Admission,
     /// The gate of what changes the database.
@@ -128,9 +131,11 @@ impl Drop for Waiting<'_> {
 
 impl Executor {
     pub(crate) fn new(database: Database, config: &ServerConfig) -> Self {
+        let answers = AnswerMemory::new(database.config().memory_pool.as_ref());
         Self {
             database,
             metrics: Metrics::new(),
+            answers,
             queries: Arc::new(Queries::new()),
             admission: Admission::new(
                 "heavy queries",
@@ -519,8 +524,7 @@ impl Executor {
         bytes: Vec<u8>,
         gzip: bool,
     ) -> Result<Response<Body>, Refusal> {
-        let pool = self.database.config().memory_pool.as_ref();
-        respond::results(media_type, bytes, gzip, pool)
+        respond::results(media_type, bytes, gzip, &self.answers)
             .inspect_err(|_| self.metrics.rejected(Rejected::Memory))
     }
 

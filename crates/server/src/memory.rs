@@ -4,8 +4,9 @@ use std::fs;
 use std::sync::Arc;
 
 use jindou_engine::ingest::ThreadStart;
-use jindou_engine::{Config, MemoryPool};
+use jindou_engine::{Config, MemoryPool, Reservation};
 
+use crate::error::Refusal;
 use crate::threads::HeavyPriority;
 
 /// What all queries may hold together where the machine does not tell its memory.
@@ -17,6 +18,15 @@ const QUERY_BYTES: u64 = 4 << 30;
 const UNCOUNTED_SHARE: u64 = 5;
 /// The most that is kept for that: it grows with clients and not with the machine.
 const MOST_UNCOUNTED_BYTES: u64 = 512 << 20;
+
+/// Answers up to this size, in bytes, are not booked: the number of connections bounds them.
+const UNBOOKED_BYTES: usize = 16 << 10;
+/// An answer up to this size, in bytes, is light: it is given also while others hold all memory,
+const LIGHT_ANSWER_BYTES: usize = 128 << 10;
+/// as long as those that wait for their clients hold no more than this together, or
+const LIGHT_ANSWERS_BYTES: u64 = 8 << 20;
+/// one in so many bytes of what is kept for what nobody counts.
+const LIGHT_SHARE: u64 = 8;
 
 /// Bounds on the memory of queries. The data itself is not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +83,45 @@ pub(crate) fn spare_bytes(pool_bytes: u64) -> u64 {
     (pool_bytes / (UNCOUNTED_SHARE - 1)).min(MOST_UNCOUNTED_BYTES)
 }
 
+/// What answers take from when they are there as a whole, until they are sent.
+pub(crate) struct AnswerMemory {
+    pool: Option<Arc<MemoryPool>>,
+    /// Of what nobody counts, for light answers.
+    light: Arc<MemoryPool>,
+}
+
+impl AnswerMemory {
+    /// For a server whose queries share this pool.
+    pub(crate) fn new(pool: Option<&Arc<MemoryPool>>) -> Self {
+        let spare = pool.map_or(u64::MAX, |pool| spare_bytes(pool.limit_bytes()));
+        Self {
+            pool: pool.cloned(),
+            light: Arc::new(MemoryPool::new(
+                LIGHT_ANSWERS_BYTES.min(spare / LIGHT_SHARE),
+            )),
+        }
+    }
+
+    /// What an answer of so many bytes takes; nothing if it is small.
+    ///
+    /// # Errors
+    /// Others hold all that there is.
+    pub(crate) fn book(&self, bytes: usize) -> Result<Option<Reservation>, Refusal> {
+        let Some(pool) = self.pool.as_ref().filter(|_| bytes > UNBOOKED_BYTES) else {
+            return Ok(None);
+        };
+        let light = || match bytes <= LIGHT_ANSWER_BYTES {
+            true => self.light.reserve(bytes as u64),
+            false => None,
+        };
+        let taken = pool.reserve(bytes as u64).or_else(light);
+        match taken {
+            Some(taken) => Ok(Some(taken)),
+            None => Err(Refusal::pool_exhausted(pool.limit_bytes())),
+        }
+    }
+}
+
 /// The memory of the machine, or of this process's control group if that is less.
 fn machine_bytes() -> Option<u64> {
     let machine = fs::read_to_string("/proc/meminfo").ok();
@@ -111,6 +160,28 @@ mod tests {
         assert_eq!(MemoryLimits::new(Some(5), Some(7)).query_bytes, 7);
         let defaults = MemoryLimits::default();
         assert!(defaults.query_bytes <= defaults.total_bytes);
+    }
+
+    #[test]
+    fn light_answers_are_given_while_others_hold_all_but_not_without_bound() {
+        let pool = Arc::new(MemoryPool::new(4 << 20));
+        let memory = AnswerMemory::new(Some(&pool));
+        let _all = pool.reserve(4 << 20).expect("nobody else has any");
+        assert!(memory.book(LIGHT_ANSWER_BYTES + 1).is_err());
+        let mut held = Vec::new();
+        while let Ok(one) = memory.book(LIGHT_ANSWER_BYTES) {
+            held.push(one.expect("it is not small"));
+        }
+        assert_eq!(held.len(), (1 << 20) / 8 / LIGHT_ANSWER_BYTES);
+        assert!(memory.book(UNBOOKED_BYTES).expect("small").is_none());
+        held.pop();
+        assert!(memory.book(LIGHT_ANSWER_BYTES).is_ok());
+        assert!(
+            AnswerMemory::new(None)
+                .book(1 << 30)
+                .expect("no bound")
+                .is_none()
+        );
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! How does an answer become an HTTP response?
 
 use std::io::Write;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use flate2::Compression;
@@ -13,19 +12,18 @@ use hyper::header::{
     HeaderValue, ORIGIN, RETRY_AFTER, VARY, WWW_AUTHENTICATE,
 };
 use hyper::{Response, StatusCode};
-use jindou_engine::{MemoryPool, Reservation};
+use jindou_engine::Reservation;
 use serde_json::json;
 
 use crate::body::Body;
 use crate::config::Cors;
 use crate::error::Refusal;
+use crate::memory::AnswerMemory;
 use crate::queries::QueryId;
 
 /// Answers below this size, in bytes, are not worth compressing.
 const GZIP_FROM: usize = 1024;
 
-/// Answers up to this size, in bytes, are not booked: the number of connections bounds them.
-const UNBOOKED: usize = 16 << 10;
 /// A document about what is wrong with a request.
 const PROBLEM: &str = "application/problem+json";
 /// How a client may say who it is; browsers take the first and ask for name and password.
@@ -52,22 +50,22 @@ pub(crate) fn with_body(media_type: &str, body: Body) -> Response<Body> {
 
 /// Results that are all there, compressed if that is wanted and worth it.
 ///
-/// Those that are not small take from `pool` what they hold until they are sent.
+/// Those that are not small take from `memory` what they hold until they are sent.
 pub(crate) fn results(
     media_type: &str,
     bytes: Vec<u8>,
     gzip: bool,
-    pool: Option<&Arc<MemoryPool>>,
+    memory: &AnswerMemory,
 ) -> Result<Response<Body>, Refusal> {
     let mut response = if gzip && bytes.len() >= GZIP_FROM {
         let mut encoder = encoder(bytes.len() / 4);
         let compressed = encoder.write_all(&bytes).and_then(|()| encoder.finish());
         let compressed = compressed.expect("a Vec takes all");
-        let mut response = whole(media_type, booked(compressed, pool)?);
+        let mut response = whole(media_type, booked(compressed, memory)?);
         mark_gzip(&mut response);
         response
     } else {
-        whole(media_type, booked(bytes, pool)?)
+        whole(media_type, booked(bytes, memory)?)
     };
     response
         .headers_mut()
@@ -87,16 +85,14 @@ impl AsRef<[u8]> for Booked {
     }
 }
 
-fn booked(bytes: Vec<u8>, pool: Option<&Arc<MemoryPool>>) -> Result<Bytes, Refusal> {
-    let Some(pool) = pool.filter(|_| bytes.len() > UNBOOKED) else {
-        return Ok(bytes.into());
-    };
-    let memory = pool.reserve(bytes.len() as u64);
-    let memory = memory.ok_or_else(|| Refusal::pool_exhausted(pool.limit_bytes()))?;
-    Ok(Bytes::from_owner(Booked {
-        bytes,
-        _memory: memory,
-    }))
+fn booked(bytes: Vec<u8>, memory: &AnswerMemory) -> Result<Bytes, Refusal> {
+    Ok(match memory.book(bytes.len())? {
+        None => bytes.into(),
+        Some(memory) => Bytes::from_owner(Booked {
+            bytes,
+            _memory: memory,
+        }),
+    })
 }
 
 /// Names the query in its answer, so that its client can ask for it or end it.

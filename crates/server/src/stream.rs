@@ -83,8 +83,8 @@ impl Sink for Stream {
         if !due || out.is_empty() {
             return Ok(());
         }
-        if self.head.is_some() {
-            self.begin(media_type)?;
+        if self.head.is_some() && !self.begin(media_type, out.len())? {
+            return Ok(());
         }
         self.send_data(out)?;
         self.sent_at = Instant::now();
@@ -126,16 +126,22 @@ impl Stream {
         self.head.take()
     }
 
-    /// Tells the client that there are results.
-    fn begin(&mut self, media_type: &'static str) -> Result<(), Stop> {
-        let memory = match &self.executor.database.config().memory_pool {
-            None => None,
-            Some(pool) => Some(pool.reserve(STREAM_BYTES).ok_or({
-                Stop::Engine(EngineError::PoolExhausted {
-                    limit_bytes: pool.limit_bytes(),
-                })
-            })?),
-        };
+    /// Tells the client that there are results, of which so many bytes wait.
+    ///
+    /// False, and nothing told, where others hold the memory that a stream takes: an answer that
+    /// is less than a chunk goes out as a whole when it is complete.
+    fn begin(&mut self, media_type: &'static str, waiting: usize) -> Result<bool, Stop> {
+        let mut memory = None;
+        if let Some(pool) = &self.executor.database.config().memory_pool {
+            memory = pool.reserve(STREAM_BYTES);
+            if memory.is_none() {
+                let limit_bytes = pool.limit_bytes();
+                return match waiting < CHUNK_BYTES {
+                    true => Ok(false),
+                    false => Err(EngineError::PoolExhausted { limit_bytes }.into()),
+                };
+            }
+        }
         let head = self.head.take().expect("an answer begins once");
         let (sender, chunks) = mpsc::channel(QUEUED_CHUNKS);
         self.query.set_state(State::Sending);
@@ -147,7 +153,7 @@ impl Stream {
         head.send(begun).map_err(|_| Stop::Gone)?;
         self.chunks = Some(sender);
         self.encoder = self.gzip.then(|| respond::encoder(CHUNK_BYTES));
-        Ok(())
+        Ok(true)
     }
 
     fn send_data(&mut self, out: &mut Vec<u8>) -> Result<(), Stop> {

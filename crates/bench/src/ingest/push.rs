@@ -155,10 +155,14 @@ impl<'d> Reach<'d> {
         );
         connection.send(head.as_bytes())?;
         connection.send(lines.as_bytes())?;
-        match connection.receive(|_| ())?.status {
+        let mut said = Vec::new();
+        match connection
+            .receive(|piece| said.extend_from_slice(piece))?
+            .status
+        {
             200..300 => Ok(true),
             503 => Ok(false),
-            status => Err(HttpError::Status(status).into()),
+            status => Err(HttpError::refused(status, &said).into()),
         }
     }
 }

@@ -56,10 +56,11 @@ impl<'d> Reach<'d> {
                     text.len()
                 );
                 connection.send(&[head.as_bytes(), text.as_bytes()].concat())?;
-                let answer = connection.receive(|_| ())?;
+                let mut said = Vec::new();
+                let answer = connection.receive(|piece| said.extend_from_slice(piece))?;
                 match answer.status {
                     200..300 => Ok(()),
-                    status => Err(HttpError::Status(status).into()),
+                    status => Err(HttpError::refused(status, &said).into()),
                 }
             }
         }

@@ -267,6 +267,32 @@ fn forms_and_documents_give_back_what_they_took() {
     server.wait_for_metric("jindou_query_memory_bytes 0");
 }
 
+/// Some 30 kB in several batches.
+const LIGHT: &str = "SELECT * { { ?a ?b ?c } UNION { ?d ?e ?f } }";
+
+#[test]
+fn light_answers_come_while_others_hold_all_memory() {
+    for budget in [0, 1000] {
+        let pool = Arc::new(MemoryPool::new(8 << 20));
+        let mut engine = Config::default();
+        engine.memory_pool = Some(Arc::clone(&pool));
+        let server = Running::with_engine(engine, |config| {
+            config.inline_budget = Duration::from_millis(budget);
+        });
+        let all = pool.reserve(8 << 20).expect("nobody else has any");
+        for headers in ["", "Accept-Encoding: gzip\r\n"] {
+            let answer = server.send("GET", &target(LIGHT, "&format=csv"), headers, "");
+            assert_eq!(answer.status, 200, "{}", answer.text());
+        }
+        let answer = server.query(LIGHT, "&format=csv");
+        assert_eq!(answer.text().lines().count(), 2 * TRIPLES + 1);
+        let refused = server.query(PRODUCT, "&format=csv");
+        assert_eq!(refused.status, 503, "{}", refused.text());
+        drop(all);
+        assert_eq!(server.query(PRODUCT, "&format=csv").status, 200);
+    }
+}
+
 /// Takes from what all queries share, whatever it is allowed itself.
 const HOLDING: &str = "SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i } ORDER BY ?a ?d ?g ?b ?e";
 

@@ -124,7 +124,7 @@ impl Reading {
                 let status = std::str::from_utf8(status)
                     .ok()
                     .and_then(|text| text.parse().ok());
-                Err(HttpError::Status(status.unwrap_or(0)))
+                Err(HttpError::refused(status.unwrap_or(0), &reading.text))
             }
             None => Err(HttpError::Malformed("no status line")),
         }

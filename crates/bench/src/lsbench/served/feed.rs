@@ -136,9 +136,13 @@ impl SourceOf {
         let mut request = head.into_bytes();
         request.extend_from_slice(lines.as_bytes());
         self.connection.send(&request)?;
-        match self.connection.receive(|_| ())?.status {
+        let mut said = Vec::new();
+        let answer = self
+            .connection
+            .receive(|piece| said.extend_from_slice(piece))?;
+        match answer.status {
             200..300 => Ok(()),
-            status => Err(HttpError::Status(status).into()),
+            status => Err(HttpError::refused(status, &said).into()),
         }
     }
 }

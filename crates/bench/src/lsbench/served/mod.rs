@@ -141,9 +141,13 @@ fn register(
                 text.len()
             );
             connection.send(request.as_bytes())?;
-            match connection.receive(|_| ())?.status {
+            let mut said = Vec::new();
+            match connection
+                .receive(|piece| said.extend_from_slice(piece))?
+                .status
+            {
                 200..300 => {}
-                status => return Err(HttpError::Status(status).into()),
+                status => return Err(HttpError::refused(status, &said).into()),
             }
         }
     }
