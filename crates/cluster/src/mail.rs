@@ -134,7 +134,7 @@ impl Mail {
             Some(Ok(Left::Nothing)) => {}
             // The peer rings once it has made room.
             Some(Ok(Left::NoRoom)) => {}
-            // The sender remembers an error: the thread meets it, and ends the mail.
+            // The thread meets the same error, and ends the mail.
             None | Some(Ok(Left::Flights | Left::More) | Err(_)) => shared.bell.ring(),
         }
         true

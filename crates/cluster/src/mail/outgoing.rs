@@ -109,10 +109,12 @@ impl Outgoing {
             let Some(message) = next else {
                 return Ok(true);
             };
-            if !sender.stage(&message)? {
-                // Only who has the sender takes from the front: the message is the first again.
+            let staged = sender.stage(&message);
+            if staged != Ok(true) {
+                // Only who has the sender takes from the front: the message is the first again. One that is
+                // too long stays, too: not all errors are remembered by the sender.
                 self.queue.lock().messages.push_front(message);
-                return Ok(false);
+                return staged;
             }
             self.sent.add(message.len());
             self.leave_queue(message.len());

@@ -45,11 +45,7 @@ enum Ending {
 }
 
 impl Tending {
-    pub(super) fn new(
-        shared: Arc<Shared>,
-        receiver: Receiver,
-        postman: Arc<dyn Postman>,
-    ) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, receiver: Receiver, postman: Arc<dyn Postman>) -> Self {
         let probe_at = shared.fabric.now() + shared.probe_every;
         Self {
             shared,
