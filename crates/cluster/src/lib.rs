@@ -3,7 +3,8 @@
 //! [`Sharded`] is a graph over graphs, each of which has the rows of one shard. It asks each shard for
 //! the keys that it owns and for no others, and puts the answers in the order that callers expect.
 //! [`LogicalNodes`] are nodes in one process, between which sub-queries go. [`OneSided`] reads shards of
-//! other nodes without asking these, and [`AskedShard`] asks for one by messages.
+//! other nodes without asking these, and [`AskedShard`] asks for one by messages. A [`Mail`] carries messages
+//! of sub-queries to another node and back.
 
 #![forbid(unsafe_code)]
 
@@ -12,6 +13,7 @@ mod ask;
 mod calls;
 mod expand;
 mod logical;
+mod mail;
 mod matching;
 mod members;
 mod one_sided;
@@ -24,5 +26,6 @@ pub use calls::{
     ServedShards, ShardServer,
 };
 pub use logical::{ForkMessages, LogicalNodes, NodeGraphs};
+pub use mail::{Mail, MailCounts, MailLimits, Postman};
 pub use one_sided::{Offered, OneSided, Publication, ReadCounts, RemoteReads};
 pub use sharded::Sharded;

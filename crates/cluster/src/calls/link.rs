@@ -34,9 +34,9 @@ pub enum LinkError {
     #[error(transparent)]
     Advert(#[from] AdvertError),
     /// There is no thread that would listen.
-    #[error("no thread answers the calls of node {node}: {source}")]
+    #[error("no thread listens to node {node}: {source}")]
     Thread {
-        /// The node that asks.
+        /// The node that sends.
         node: NodeId,
         /// What the operating system says.
         source: Arc<io::Error>,
@@ -54,6 +54,8 @@ pub struct LinkOptions {
     pub probe_every: Duration,
     /// How long an answer is waited for before whoever asked looks at its own limits.
     pub patience: Duration,
+    /// How long an end that was invited waits for the fabric of the other node, which may be starting.
+    pub join_within: Duration,
 }
 
 impl Default for LinkOptions {
@@ -63,6 +65,7 @@ impl Default for LinkOptions {
             message_bytes: 64 << 20,
             probe_every: Duration::from_millis(500),
             patience: Duration::from_millis(500),
+            join_within: Duration::from_secs(30),
         }
     }
 }
@@ -78,12 +81,12 @@ pub struct OpenEnd {
 
 /// One end of a link.
 pub struct LinkEnd {
-    pub(super) fabric: Arc<dyn Fabric>,
-    pub(super) bell: Arc<Doorbell>,
-    pub(super) receiver: Receiver,
-    pub(super) sender: Sender,
-    pub(super) peer: NodeId,
-    pub(super) options: LinkOptions,
+    pub(crate) fabric: Arc<dyn Fabric>,
+    pub(crate) bell: Arc<Doorbell>,
+    pub(crate) receiver: Receiver,
+    pub(crate) sender: Sender,
+    pub(crate) peer: NodeId,
+    pub(crate) options: LinkOptions,
 }
 
 impl OpenEnd {
@@ -119,13 +122,15 @@ impl OpenEnd {
         self.receiver.invitation()
     }
 
-    /// The end, once the other one has invited it.
+    /// The end, once the other one has invited it. Waits for the other node's fabric for as long as
+    /// [`LinkOptions::join_within`]: an attempt that was given up may still take the ring, so there is no
+    /// second one.
     ///
     /// # Errors
     /// Those of [`Sender::new`].
     pub fn join(self, invitation: &Invitation) -> Result<LinkEnd, RingError> {
         let (fabric, bell) = (Arc::clone(&self.fabric), Arc::clone(&self.bell));
-        let until = Interrupt::at(fabric.now() + self.options.probe_every);
+        let until = Interrupt::at(fabric.now() + self.options.join_within);
         let sender = Sender::new(fabric, bell, invitation, &until)?;
         Ok(LinkEnd {
             fabric: self.fabric,
@@ -156,15 +161,16 @@ impl LinkEnd {
     }
 }
 
-/// A link between two nodes of this process: one asks over it, and for the other a thread answers.
+/// A link over which one node asks, and a thread of the other one answers.
 pub struct Link {
     // In this order: a thread whose peer is gone has nobody to answer.
     connection: Arc<Connection>,
-    _listening: Listening,
+    /// The other end, if that is in this process.
+    _listening: Option<Listening>,
 }
 
 impl Link {
-    /// Joins the node of `asking` with that of `answering`, for which `server` answers. What goes over the
+    /// Joins two nodes of this process, the node of `asking` with that of `answering`, for which `server` answers. What goes over the
     /// link is counted in `counts`.
     ///
     /// # Errors
@@ -179,8 +185,17 @@ impl Link {
         let (one, other) = LinkEnd::pair(Arc::clone(asking), Arc::clone(answering), options)?;
         Ok(Self {
             connection: Arc::new(Connection::new(one, counts)),
-            _listening: Listening::start(Arc::clone(server), other)?,
+            _listening: Some(Listening::start(Arc::clone(server), other)?),
         })
+    }
+
+    /// The asking end of a link to a node of another process, where a [`Listening`] has the other end.
+    #[must_use]
+    pub fn over(end: LinkEnd, counts: &Arc<ReadCounts>) -> Self {
+        Self {
+            connection: Arc::new(Connection::new(end, counts)),
+            _listening: None,
+        }
     }
 
     /// A shard of those that the node at the other end serves by a name, over this link for as long as
@@ -213,7 +228,7 @@ pub(super) fn push(sender: &mut Sender, until: &Interrupt<'_>) -> Result<Sending
 }
 
 /// True if only a wait ended.
-pub(super) fn is_interrupt(error: &RingError) -> bool {
+pub(crate) fn is_interrupt(error: &RingError) -> bool {
     use FabricError::{Cancelled, Deadline, Stalled};
     matches!(error, RingError::Fabric(Deadline | Cancelled | Stalled))
 }

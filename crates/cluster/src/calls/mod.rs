@@ -22,6 +22,7 @@ mod words;
 
 pub use asked::AskedShard;
 pub use connection::Connection;
+pub(crate) use link::is_interrupt;
 pub use link::{Link, LinkEnd, LinkError, LinkOptions, OpenEnd};
 pub use listening::Listening;
 pub use server::{ServedShards, ShardServer};

@@ -25,7 +25,9 @@ use super::words::{
     Answer, AskedGraph, AskedList, Call, MOST_QUADS, MOST_ROWS, Quad, Refusal, Request,
     RequestNumber,
 };
-use super::{AskedShard, Connection, LinkEnd, LinkOptions, Listening, ServedShards, ShardServer};
+use super::{
+    AskedShard, Connection, Link, LinkEnd, LinkOptions, Listening, ServedShards, ShardServer,
+};
 use crate::one_sided::ReadCounts;
 
 const SHARD: ShardId = ShardId(1);
@@ -466,6 +468,27 @@ fn many_threads_ask_over_one_small_link() {
             });
         }
     });
+}
+
+#[test]
+fn a_link_over_one_end_asks_whoever_listens_at_the_other() {
+    let network = LocalNetwork::new(2);
+    let server = ShardServer::new(Shards::new(2).unwrap());
+    let direct = Arc::new(Naive::new(quads(20, 50)));
+    let served = server.serve(vec![None, Some(Arc::clone(&direct) as _)]);
+    let options = LinkOptions {
+        patience: LONG,
+        ..LinkOptions::default()
+    };
+    let (one, other) = LinkEnd::pair(network.fabric(0), network.fabric(1), &options).unwrap();
+    let listening = Listening::start(server, other).unwrap();
+    let link = Arc::new(Link::over(one, &Arc::default()));
+    let shard = link.shard((SHARD, served.id()), Arc::clone(&direct) as _, served);
+    let keys = [TermId::vertex(2 * 13 + 1)];
+    let ask = || shard.places(GraphRef::Default, &list(&keys));
+    assert_eq!(ask(), direct.places(GraphRef::Default, &list(&keys)));
+    drop(listening);
+    assert_eq!(ask(), Err(Unavailable::Never(SHARD)));
 }
 
 #[test]

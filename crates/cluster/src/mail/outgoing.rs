@@ -1,0 +1,177 @@
+//! How do messages that wait get into the ring, whichever thread writes them?
+//!
+//! They wait in a queue. Whoever has the ring's sender takes them from its front, so they are written in
+//! the order in which they were pushed, each once.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use jindou_fabric::ring::{RingError, Sender, Sending};
+use parking_lot::{Condvar, Mutex};
+
+use super::{Counter, MailCounts};
+
+/// How often the sender is filled and emptied before whoever does so looks at something else.
+const MOST_ROUNDS: usize = 8;
+/// Between two questions to whoever waits for room.
+const ASK_EVERY: Duration = Duration::from_millis(10);
+
+/// Messages on their way into a ring.
+pub(super) struct Outgoing {
+    /// `None` once the mail has ended. Locked before the queue, and by nobody who waits for the peer.
+    sender: Mutex<Option<Sender>>,
+    queue: Mutex<Queue>,
+    /// The queue came down to its limit, or the mail has ended.
+    has_room: Condvar,
+    limit_bytes: usize,
+    sent: Counter,
+}
+
+/// Messages that the sender has not taken.
+#[derive(Default)]
+struct Queue {
+    messages: VecDeque<Vec<u8>>,
+    /// Of all messages, and of one that is being given to the sender.
+    bytes: usize,
+    has_ended: bool,
+}
+
+/// What is left to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    /// Nothing: all is in the ring or on the way there.
+    Nothing,
+    /// What waits until earlier writes have landed. No bell rings then: somebody must look again.
+    Flights,
+    /// What waits for room. The bell rings when there is some.
+    NoRoom,
+    /// What there may be room for.
+    More,
+}
+
+impl Outgoing {
+    pub(super) fn new(sender: Sender, limit_bytes: usize) -> Self {
+        Self {
+            sender: Mutex::new(Some(sender)),
+            queue: Mutex::default(),
+            has_room: Condvar::new(),
+            limit_bytes,
+            sent: Counter::default(),
+        }
+    }
+
+    /// Queues a message; false if the mail has ended.
+    pub(super) fn push(&self, message: Vec<u8>) -> bool {
+        let mut queue = self.queue.lock();
+        if queue.has_ended {
+            return false;
+        }
+        queue.bytes += message.len();
+        queue.messages.push_back(message);
+        true
+    }
+
+    /// Writes what can be written without waiting, once no other thread does so.
+    ///
+    /// # Errors
+    /// Those of [`Sender::stage`] and [`Sender::flush`].
+    pub(super) fn pump(&self) -> Result<Left, RingError> {
+        self.write(self.sender.lock().as_mut())
+    }
+
+    /// The same, or `None` if another thread does so now.
+    pub(super) fn try_pump(&self) -> Option<Result<Left, RingError>> {
+        let mut sender = self.sender.try_lock()?;
+        Some(self.write(sender.as_mut()))
+    }
+
+    fn write(&self, sender: Option<&mut Sender>) -> Result<Left, RingError> {
+        let Some(sender) = sender else {
+            return Ok(Left::Nothing);
+        };
+        for _ in 0..MOST_ROUNDS {
+            let is_all = self.stage(sender)?;
+            match sender.flush()? {
+                Sending::Held => return Ok(Left::Flights),
+                Sending::Full => return Ok(Left::NoRoom),
+                Sending::Done | Sending::InFlight if is_all => return Ok(Left::Nothing),
+                Sending::Done | Sending::InFlight => {}
+            }
+        }
+        Ok(Left::More)
+    }
+
+    /// Gives messages to the sender until it takes no more; true if it took all.
+    fn stage(&self, sender: &mut Sender) -> Result<bool, RingError> {
+        loop {
+            // In a statement of its own: nobody waits for the queue while a long message is copied.
+            let next = self.queue.lock().messages.pop_front();
+            let Some(message) = next else {
+                return Ok(true);
+            };
+            let staged = sender.stage(&message);
+            if staged != Ok(true) {
+                // Only who has the sender takes from the front: the message is the first again. One that is
+                // too long stays, too: not all errors are remembered by the sender.
+                self.queue.lock().messages.push_front(message);
+                return staged;
+            }
+            self.sent.add(message.len());
+            self.leave_queue(message.len());
+        }
+    }
+
+    /// So many bytes wait no more.
+    fn leave_queue(&self, bytes: usize) {
+        let mut queue = self.queue.lock();
+        let was_above = queue.bytes > self.limit_bytes;
+        assert!(queue.bytes >= bytes, "a message leaves the queue once");
+        queue.bytes -= bytes;
+        if was_above && queue.bytes <= self.limit_bytes {
+            self.has_room.notify_all();
+        }
+    }
+
+    /// Waits until no more bytes wait than the limit: true, or false if it gave up or the mail has ended.
+    pub(super) fn wait_for_room(&self, gives_up: impl Fn() -> bool) -> bool {
+        loop {
+            {
+                let mut queue = self.queue.lock();
+                if !queue.has_ended && queue.bytes > self.limit_bytes {
+                    self.has_room.wait_for(&mut queue, ASK_EVERY);
+                }
+                if queue.has_ended {
+                    return false;
+                }
+                if queue.bytes <= self.limit_bytes {
+                    return true;
+                }
+            }
+            // Without the lock: it may do anything.
+            if gives_up() {
+                return false;
+            }
+        }
+    }
+
+    pub(super) fn waiting_bytes(&self) -> usize {
+        self.queue.lock().bytes
+    }
+
+    pub(super) fn sent(&self) -> MailCounts {
+        self.sent.get()
+    }
+
+    /// Sends nothing from now on, and nobody waits; gives the sender, the first time.
+    pub(super) fn end(&self) -> Option<Sender> {
+        let mut place = self.sender.lock();
+        let sender = place.take();
+        let mut queue = self.queue.lock();
+        *queue = Queue {
+            has_ended: true,
+            ..Queue::default()
+        };
+        self.has_room.notify_all();
+        sender
+    }
+}
