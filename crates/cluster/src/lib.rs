@@ -4,6 +4,9 @@
 //! the keys that it owns and for no others, and puts the answers in the order that callers expect.
 //! [`LogicalNodes`] are nodes in one process, between which sub-queries go. [`OneSided`] reads shards of
 //! other nodes without asking these, and [`AskedShard`] asks for one by messages.
+//!
+//! Where nodes are processes, a [`PeerList`] says which there are, and a [`Handshake`] over a connection that two of
+//! them belong together.
 
 #![forbid(unsafe_code)]
 
@@ -11,11 +14,15 @@ mod advert;
 mod ask;
 mod calls;
 mod expand;
+mod hello;
 mod logical;
 mod matching;
 mod members;
 mod one_sided;
+mod peers;
+mod printable;
 mod rows;
+mod secret;
 mod sharded;
 
 pub use advert::{Advert, AdvertError};
@@ -23,6 +30,12 @@ pub use calls::{
     AskedShard, Connection, Link, LinkEnd, LinkError, LinkOptions, Listening, OpenEnd, ServedId,
     ServedShards, ShardServer,
 };
+pub use hello::{
+    Duplex, Facts, Greeted, Handshake, HelloError, MOST_MESSAGE_BYTES, MOST_SNAPSHOT_BYTES,
+    PROTOCOL_VERSION, Role,
+};
 pub use logical::{ForkMessages, LogicalNodes, NodeGraphs};
 pub use one_sided::{Offered, OneSided, Publication, ReadCounts, RemoteReads};
+pub use peers::{MOST_NODES, Peer, PeerList, PeersError, WrongPeers};
+pub use secret::{Secret, SecretError};
 pub use sharded::Sharded;
