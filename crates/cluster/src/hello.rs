@@ -113,11 +113,11 @@ impl Handshake<'_> {
         let facts = Facts::from_bytes(others.facts());
         let facts = facts.and_then(|facts| self.check(node, &facts).map(|()| facts));
         let sent = session.send_verdict(stream, facts.as_ref().err());
-        // It is read even if it does not matter any more: closing a connection with unread bytes could take the own
-        // verdict from the other side.
-        let verdict = sent.and_then(|()| session.read_verdict(stream, node));
+        // It is read even if the own one was not sent, as it may say why, and if it does not matter any more: closing
+        // a connection with unread bytes could take the own one from the other side.
+        let verdict = session.read_verdict(stream, node);
         let facts = facts?;
-        verdict?;
+        verdict.and(sent)?;
         Ok(Greeted {
             node,
             facts,

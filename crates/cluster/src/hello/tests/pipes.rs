@@ -13,13 +13,13 @@ use super::Duplex;
 /// Bytes that wait in a pipe at most.
 const CAPACITY: usize = 16 << 10;
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Pipe {
     state: Mutex<PipeState>,
     changed: Condvar,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct PipeState {
     bytes: VecDeque<u8>,
     is_closed: bool,
@@ -52,6 +52,7 @@ impl Pipe {
 }
 
 /// One end of a connection in memory.
+#[derive(Debug)]
 pub(super) struct End {
     from: Arc<Pipe>,
     to: Arc<Pipe>,
@@ -153,6 +154,7 @@ impl Drop for End {
 }
 
 /// A peer that sends some bytes whatever it gets, and ends.
+#[derive(Debug)]
 pub(super) struct Script {
     bytes: Vec<u8>,
     read: AtomicUsize,
