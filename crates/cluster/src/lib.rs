@@ -5,6 +5,9 @@
 //! [`LogicalNodes`] are nodes in one process, between which sub-queries go. [`OneSided`] reads shards of
 //! other nodes without asking these, and [`AskedShard`] asks for one by messages. A [`Mail`] carries messages
 //! of sub-queries to another node and back.
+//!
+//! Where nodes are processes, a [`PeerList`] says which there are, and a [`Handshake`] over a connection that two of
+//! them belong together.
 
 #![forbid(unsafe_code)]
 
@@ -12,12 +15,16 @@ mod advert;
 mod ask;
 mod calls;
 mod expand;
+mod hello;
 mod logical;
 mod mail;
 mod matching;
 mod members;
 mod one_sided;
+mod peers;
+mod printable;
 mod rows;
+mod secret;
 mod sharded;
 
 pub use advert::{Advert, AdvertError};
@@ -25,7 +32,13 @@ pub use calls::{
     AskedShard, Connection, Link, LinkEnd, LinkError, LinkOptions, Listening, OpenEnd, ServedId,
     ServedShards, ShardServer,
 };
+pub use hello::{
+    Duplex, Facts, Greeted, Handshake, HelloError, MOST_MESSAGE_BYTES, MOST_SNAPSHOT_BYTES,
+    PROTOCOL_VERSION, Role,
+};
 pub use logical::{ForkMessages, LogicalNodes, NodeGraphs};
 pub use mail::{Mail, MailCounts, MailLimits, Postman};
 pub use one_sided::{Offered, OneSided, Publication, ReadCounts, RemoteReads};
+pub use peers::{MOST_NODES, Peer, PeerList, PeersError, WrongPeers};
+pub use secret::{Secret, SecretError};
 pub use sharded::Sharded;
