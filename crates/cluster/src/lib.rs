@@ -19,6 +19,8 @@ mod hello;
 mod logical;
 mod mail;
 mod matching;
+#[cfg(target_os = "linux")]
+mod member;
 mod members;
 mod one_sided;
 mod peers;
@@ -36,8 +38,10 @@ pub use hello::{
     Duplex, Facts, Greeted, Handshake, HelloError, MOST_MESSAGE_BYTES, MOST_SNAPSHOT_BYTES,
     PROTOCOL_VERSION, Role,
 };
-pub use logical::{ForkMessages, LogicalNodes, NodeGraphs};
+pub use logical::{ForkMessages, LogicalNodes, NodeGraphs, READS_PER_MESSAGE_BY_TCP};
 pub use mail::{Mail, MailCounts, MailLimits, Postman};
+#[cfg(target_os = "linux")]
+pub use member::{Member, MemberOptions, MemberStatus, OwnGraph, OwnShard, Presence};
 pub use one_sided::{Offered, OneSided, Publication, ReadCounts, RemoteReads};
 pub use peers::{MOST_NODES, Peer, PeerList, PeersError, WrongPeers};
 pub use secret::{Secret, SecretError};

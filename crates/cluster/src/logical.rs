@@ -13,7 +13,10 @@ use jindou_partition::ShardMap;
 
 /// A thread that sleeps takes some tens of microseconds to wake, a read of memory that is mapped here some
 /// tenths of one.
-const READS_PER_MESSAGE: u32 = 100;
+pub(crate) const READS_PER_MESSAGE: u32 = 100;
+/// A read of those that fly together over TCP takes a microsecond or two, as a message to the node whose
+/// thread makes it does some tens.
+pub const READS_PER_MESSAGE_BY_TCP: u32 = 16;
 
 /// Nodes in one process.
 pub struct LogicalNodes {
@@ -81,23 +84,31 @@ impl ByMessages {
         assert!(way.set(weak).is_ok(), "it is set once");
         Self { settings, nodes }
     }
+}
 
-    /// What a node has for a sub-query.
-    fn resources(&self, at: &AtNode) -> Resources {
+impl ForkMessages {
+    /// What a node has for a sub-query of another one, with the graph, its terms and the nodes as it sees
+    /// them.
+    pub(crate) fn resources(
+        &self,
+        source: Arc<dyn GraphSource>,
+        terms: &Arc<dyn TermSource>,
+        forks: Arc<dyn Forks>,
+    ) -> Resources {
         let account = Arc::new(Account::default());
-        if let Some(pool) = &self.settings.memory_pool {
+        if let Some(pool) = &self.memory_pool {
             account.join(pool);
         }
         Resources {
-            source: Arc::clone(&at.graphs[at.here.0 as usize]),
-            terms: Terms::new(Arc::clone(&at.terms)),
-            forks: Arc::new(at.clone()),
+            source,
+            terms: Terms::new(Arc::clone(terms)),
+            forks,
             limits: Limits {
                 cancellation: CancellationToken::new(),
                 started: Instant::now(),
                 timeout: None,
-                memory_bytes: self.settings.memory_bytes,
-                spill: self.settings.spill.clone(),
+                memory_bytes: self.memory_bytes,
+                spill: self.spill.clone(),
                 account,
             },
             transport: None,
@@ -240,6 +251,8 @@ impl AtNode {
         let received = by.nodes[self.here.0 as usize].receive(from, message);
         let sub_query = received.expect("a node of this process reads what another one writes");
         let sub_query = sub_query.expect("it is a sub-query");
-        sub_query.run(by.resources(self));
+        let source = Arc::clone(&self.graphs[self.here.0 as usize]);
+        let forks = Arc::new(self.clone());
+        sub_query.run(by.settings.resources(source, &self.terms, forks));
     }
 }

@@ -159,6 +159,12 @@ impl Mail {
         self.shared.outgoing.wait_for_room(gives_up)
     }
 
+    /// True once the mail has ended: nothing is sent any more.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.shared.outgoing.is_over()
+    }
+
     /// Bytes of messages that wait for room in the ring. The sender of the ring holds as much as the ring
     /// and one message beside them.
     #[must_use]

@@ -95,6 +95,11 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
+    /// True if the database was opened to be read.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.prefixes.is_read_only()
+    }
+
     /// Whether the default graph is the union of all graphs for a request that asks so.
     pub(crate) fn is_union(&self, asked: Option<bool>) -> bool {
         asked.unwrap_or_else(|| {

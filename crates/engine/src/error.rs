@@ -238,6 +238,17 @@ pub enum EngineError {
     /// Nodes cannot read each other's memory.
     #[error(transparent)]
     Fabric(#[from] jindou_fabric::FabricError),
+    /// The database cannot be a node of a cluster.
+    #[error("{0}")]
+    Cluster(&'static str),
+    /// The address at which a node meets others cannot be had.
+    #[error("other nodes cannot be met at {address}: {source}")]
+    NodeAddress {
+        /// As the list of nodes has it.
+        address: String,
+        /// What the operating system says.
+        source: io::Error,
+    },
     /// Nodes cannot ask each other.
     #[error(transparent)]
     Link(#[from] jindou_cluster::LinkError),

@@ -76,6 +76,8 @@ pub use error::{EngineError, TextPlace};
 pub use graph_store::GraphReport;
 pub use health::Failure;
 pub use jindou_cluster::RemoteReads;
+#[cfg(target_os = "linux")]
+pub use jindou_cluster::{MemberStatus, PeerList, PeersError, Presence, Secret};
 pub use jindou_exec::{
     CancellationToken, FREE_BYTES, ForkPolicy, Forked, MemoryPool, MessageLimits, Reservation,
     ServiceCall, ServiceCaller, ServiceError, ServiceNext, ServiceRows, SpillLimits,
@@ -102,6 +104,8 @@ pub use prefixes::{PrefixError, PrefixTable};
 pub use progress::QueryProgress;
 pub use quads::GraphSelection;
 pub use query::QueryResults;
+#[cfg(target_os = "linux")]
+pub use shards::member::ClusterOptions;
 pub use solutions::{Batch, Solution, Solutions, TermDecoder};
 pub use statistics::{DatabaseStatistics, GraphSizes, PredicateStatistics, QuadCounts};
 pub use streams::{

@@ -224,6 +224,10 @@ pub(crate) struct Prefixes {
 }
 
 impl Prefixes {
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.is_read_only
+    }
+
     pub(crate) fn new(is_read_only: bool) -> Self {
         Self {
             is_read_only,

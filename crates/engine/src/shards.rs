@@ -1,5 +1,7 @@
 //! The graph that queries ask: the snapshot, or the shards that it is cut into, at one node or several.
 
+#[cfg(target_os = "linux")]
+pub(crate) mod member;
 mod nodes;
 
 use std::sync::Arc;
@@ -44,6 +46,9 @@ pub(crate) struct LastShards {
     nodes: Option<Result<Nodes, NodesError>>,
     /// Queries enter at one node after the other.
     entered: AtomicU32,
+    /// The process is a node of a cluster.
+    #[cfg(target_os = "linux")]
+    membership: std::sync::OnceLock<member::Membership>,
 }
 
 /// A shard at one snapshot.
@@ -73,6 +78,15 @@ impl LastShards {
         graph: Arc<StoredGraph>,
         config: &Config,
     ) -> Result<Asked, EngineError> {
+        #[cfg(target_os = "linux")]
+        if let Some(membership) = self.membership() {
+            let (source, forks) = membership.seen();
+            return Ok(Asked {
+                graph: Arc::clone(membership.graph()),
+                source: before(source, config),
+                forks: Some(forks),
+            });
+        }
         let Some(nodes) = &self.nodes else {
             let source = self.source(&graph, config)?;
             return Ok(Asked::in_place(graph, source));
@@ -98,6 +112,10 @@ impl LastShards {
         graph: &Arc<StoredGraph>,
         config: &Config,
     ) -> Result<Arc<dyn GraphSource>, EngineError> {
+        #[cfg(target_os = "linux")]
+        if let Some(membership) = self.membership() {
+            return Ok(before(membership.seen().0, config));
+        }
         if config.shards.is_one() {
             return Ok(before(Arc::clone(graph) as _, config));
         }
@@ -107,6 +125,10 @@ impl LastShards {
     /// What nodes hold for queries of others, by node, where sub-queries go as messages: queries, and
     /// chains of theirs to whose readers tables are on the way.
     pub(crate) fn held_for_others(&self) -> Vec<(usize, usize)> {
+        #[cfg(target_os = "linux")]
+        if let Some(membership) = self.membership() {
+            return vec![membership.member().held_for_others()];
+        }
         match &self.nodes {
             Some(Ok(nodes)) => nodes.logical().held(),
             _ => Vec::new(),
@@ -115,10 +137,30 @@ impl LastShards {
 
     /// What nodes have read of each other since they began, all together.
     pub(crate) fn remote_reads(&self) -> RemoteReads {
+        #[cfg(target_os = "linux")]
+        if let Some(membership) = self.membership() {
+            return membership.member().remote_reads();
+        }
         match &self.nodes {
             Some(Ok(nodes)) => nodes.remote_reads(),
             _ => RemoteReads::default(),
         }
+    }
+
+    /// The process's part in a cluster, if it has one.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn membership(&self) -> Option<&member::Membership> {
+        self.membership.get()
+    }
+
+    /// Has queries explored over a cluster from now on.
+    ///
+    /// # Errors
+    /// [`EngineError::Cluster`] if they are already.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn set_membership(&self, membership: member::Membership) -> Result<(), EngineError> {
+        let set = self.membership.set(membership);
+        set.map_err(|_| EngineError::Cluster("it is a node already"))
     }
 
     /// A graph as each node sees it. Whoever comes while it is cut waits for that.
@@ -156,7 +198,8 @@ fn cut(
         None => graph.snapshot.cut(config.shards)?,
         Some(nodes) => {
             let allocate = |shard, bytes| nodes.of_shard(shard).allocate(bytes);
-            graph.snapshot.cut_in(config.shards, &allocate)?
+            let all = config.shards.all().collect();
+            graph.snapshot.cut_in(config.shards, &all, &allocate)?
         }
     };
     let source = |snapshot| Arc::new(StoredGraph { snapshot }) as Arc<dyn GraphSource>;
@@ -170,7 +213,7 @@ fn cut(
         let offered = offered.transpose()?;
         Ok(Part { rows, offered })
     };
-    let parts = config.shards.all().zip(cut.shards).map(part);
+    let parts = cut.shards.into_iter().map(part);
     let parts: Vec<Part> = parts.collect::<Result<_, EngineError>>()?;
     let shared = source(cut.shared);
     let sharded = |rows| {

@@ -121,8 +121,11 @@ impl Drop for Workers {
     fn drop(&mut self) {
         drop(self.sender.take());
         for thread in self.threads.drain(..) {
-            // A worker that panicked has told so already; the others still end.
-            let _ = thread.join();
+            // A job may have been the last to have this: its thread ends without being waited for.
+            if thread.thread().id() != thread::current().id() {
+                // A worker that panicked has told so already; the others still end.
+                let _ = thread.join();
+            }
         }
     }
 }

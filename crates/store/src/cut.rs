@@ -4,6 +4,7 @@
 //! of `rdf:type`, the dictionary, the runs, and the numbers of the named graphs. The graphs of an edge
 //! are told by the shard of its subject, whose row gives the edge its place.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jindou_fabric::{FabricError, RegionBuilder};
@@ -33,9 +34,9 @@ pub struct Cut {
     /// What every shard knows: the characteristic sets, with all edges of `rdf:type`, and no other
     /// edge.
     pub shared: Snapshot,
-    /// By shard: the outgoing edges of the subjects that it owns, and the incoming ones of the objects
-    /// that it owns, but for `rdf:type`.
-    pub shards: Vec<Snapshot>,
+    /// Those shards that were asked for: the outgoing edges of the subjects that it owns, and the
+    /// incoming ones of the objects that it owns, but for `rdf:type`.
+    pub shards: Vec<(ShardId, Snapshot)>,
 }
 
 impl Snapshot {
@@ -47,44 +48,47 @@ impl Snapshot {
     /// # Errors
     /// [`StoreError::TooLarge`] for terms that fit into no table.
     pub fn cut(&self, shards: Shards) -> Result<Cut, StoreError> {
-        self.cut_in(shards, &|_, bytes| Ok(RegionBuilder::new(bytes)))
+        let all = shards.all().collect();
+        self.cut_in(shards, &all, &|_, bytes| Ok(RegionBuilder::new(bytes)))
     }
 
-    /// As [`Snapshot::cut`], where `allocate` gives the memory of each shard.
+    /// As [`Snapshot::cut`], but only those shards that are `wanted`, where `allocate` gives the memory
+    /// of each.
     ///
     /// # Errors
     /// As [`Snapshot::cut`], and [`StoreError::Memory`] where there is none.
     pub fn cut_in(
         &self,
         shards: Shards,
+        wanted: &BTreeSet<ShardId>,
         allocate: &AllocateOfShard<'_>,
     ) -> Result<Cut, StoreError> {
         if self.is_merged() {
-            return self.cut_base(self.base(), shards, allocate);
+            return self.cut_base(self.base(), (shards, wanted), allocate);
         }
         let changed = self.changed_predicates();
         let predicates = changed.iter().map(|changes| changes.predicate).collect();
         let merged = Merged::for_reading(self.clone(), predicates)?;
-        self.cut_base(merged.base(), shards, allocate)
+        self.cut_base(merged.base(), (shards, wanted), allocate)
     }
 
     fn cut_base(
         &self,
         base: &Base,
-        shards: Shards,
+        (shards, wanted): (Shards, &BTreeSet<ShardId>),
         allocate: &AllocateOfShard<'_>,
     ) -> Result<Cut, StoreError> {
         let of_base = |base| Self::of_base(base, self.generation(), self.number());
-        let [default, named] = LayerKind::ALL.map(|kind| cut_layer(base, kind, shards));
+        let [default, named] = LayerKind::ALL.map(|kind| cut_layer(base, kind, shards, wanted));
         let layers = default.into_iter().zip(named);
         let all: Vec<PredicateId> = base.predicates().collect();
         let part = |(shard, (default, named))| {
             let mut part = base.part([default, named], false);
             part.pack_in(&all, &|bytes| allocate(shard, bytes))?;
-            Ok(of_base(part))
+            Ok((shard, of_base(part)))
         };
-        let parts = shards.all().zip(layers).map(part);
-        let shards: Result<Vec<Snapshot>, StoreError> = parts.collect();
+        let parts = wanted.iter().copied().zip(layers).map(part);
+        let shards: Result<Vec<(ShardId, Snapshot)>, StoreError> = parts.collect();
         let none = LayerKind::ALL.map(|kind| no_rows(base, kind));
         Ok(Cut {
             shared: of_base(base.part(none, true)),
@@ -93,12 +97,19 @@ impl Snapshot {
     }
 }
 
-/// The segments of each shard.
-fn cut_layer(base: &Base, kind: LayerKind, shards: Shards) -> Vec<Segments> {
-    let mut parts = vec![Segments::default(); shards.count()];
+/// The segments of each shard that is wanted.
+fn cut_layer(
+    base: &Base,
+    kind: LayerKind,
+    shards: Shards,
+    wanted: &BTreeSet<ShardId>,
+) -> Vec<Segments> {
+    let mut parts = vec![Segments::default(); wanted.len()];
     for (direction, segments) in base.layer(kind).segments.iter().enumerate() {
         for segment in segments {
-            let cut = segment.as_ref().map(|segment| segment.cut(shards));
+            let cut = segment
+                .as_ref()
+                .map(|segment| segment.cut(shards, |shard| wanted.contains(&shard)));
             let mut cut = cut.into_iter().flatten();
             for part in &mut parts {
                 part[direction].push(cut.next());

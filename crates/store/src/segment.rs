@@ -4,7 +4,7 @@
 //! sorted neighbours of all rows in one column. Where every key has exactly one neighbour the
 //! offsets are left out, and a neighbour is one load away.
 
-use jindou_model::{Cursor, IdRanges, Neighbours, TermId, with_narrow};
+use jindou_model::{Cursor, IdRanges, Neighbours, ShardId, TermId, with_narrow};
 use jindou_partition::Shards;
 
 use crate::StoreError;
@@ -140,15 +140,20 @@ impl Segment {
         }
     }
 
-    /// The rows of each shard as a segment of its own; empty where a shard has none.
+    /// The rows of each shard that is wanted as a segment of its own, in the order of the shards; empty
+    /// where a shard has none.
     #[must_use]
-    pub(crate) fn cut(&self, shards: Shards) -> Vec<Self> {
-        let mut parts = vec![Rows::default(); shards.count()];
+    pub(crate) fn cut(&self, shards: Shards, wanted: impl Fn(ShardId) -> bool) -> Vec<Self> {
+        let mut parts: Vec<Option<Rows>> = shards
+            .all()
+            .map(|shard| wanted(shard).then(Rows::default))
+            .collect();
         let mut row = 0;
         self.domain.for_each(&mut |key| {
-            let part = &mut parts[shards.owner(key).0 as usize];
             let (begin, end) = self.bounds(row);
-            if !self.run(row).is_empty() {
+            if let Some(part) = &mut parts[shards.owner(key).0 as usize]
+                && !self.run(row).is_empty()
+            {
                 part.keys.push(key.raw());
                 part.offsets.push(part.neighbours.len() as u64);
                 let neighbours = (begin..end).map(|edge| self.neighbours.get(edge));
@@ -156,7 +161,8 @@ impl Segment {
             }
             row += 1;
         });
-        parts.into_iter().map(|part| part.segment(shards)).collect()
+        let wanted = parts.into_iter().flatten();
+        wanted.map(|part| part.segment(shards)).collect()
     }
 
     /// The segment of these columns, which agree with each other.

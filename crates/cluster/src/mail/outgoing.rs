@@ -71,6 +71,11 @@ impl Outgoing {
         true
     }
 
+    /// True once the mail has ended.
+    pub(super) fn is_over(&self) -> bool {
+        self.queue.lock().has_ended
+    }
+
     /// Writes what can be written without waiting, once no other thread does so.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use jindou_cluster::{
     Advert, ForkMessages, Link, LinkError, LinkOptions, LogicalNodes, Offered, OneSided,
-    ReadCounts, RemoteReads, ShardServer,
+    READS_PER_MESSAGE_BY_TCP, ReadCounts, RemoteReads, ShardServer,
 };
 use jindou_exec::{Catalogue, GraphSource};
 use jindou_fabric::FabricError;
@@ -22,10 +22,6 @@ use jindou_partition::{MapError, ShardMap};
 use super::Part;
 use crate::EngineError;
 use crate::config::{Config, NodeFabric};
-
-/// A read of those that fly together over TCP takes a microsecond or two, as a message to the node whose
-/// thread makes it does some tens.
-const READS_PER_MESSAGE_BY_TCP: u32 = 16;
 
 /// The shards as one node sees them, by number; none of one that is lost.
 pub(super) type Rows = Vec<Option<Arc<dyn GraphSource>>>;

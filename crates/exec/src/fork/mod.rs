@@ -111,6 +111,17 @@ impl SubQuery {
         self.table.bytes()
     }
 
+    /// True once its query must end.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.cx.check().is_err()
+    }
+
+    /// Ends it, and its query with this error: it cannot go where it should.
+    pub fn fail(mut self, error: ExecError) {
+        self.ended(Err(error));
+    }
+
     /// Answers it at a node that sees the graph as `source` and the other nodes as `forks`. What it finds,
     /// or why it ends, goes to the reader of the query. While that has no room for more, the sub-query is put
     /// aside, and goes on by [`Forks::resume`].

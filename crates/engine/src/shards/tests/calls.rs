@@ -22,7 +22,7 @@ fn beside(seed: u64) -> (Pair, Vec<Beside>) {
     let pair = pair(seed);
     let shards = Shards::new(1 << (1 + seed % 3)).unwrap();
     let cut = pair.one.snapshot.cut(shards).unwrap();
-    let source = |snapshot| Arc::new(StoredGraph { snapshot }) as Arc<dyn GraphSource>;
+    let source = |(_, snapshot)| Arc::new(StoredGraph { snapshot }) as Arc<dyn GraphSource>;
     let rows: Vec<_> = cut.shards.into_iter().map(source).collect();
     let server = ShardServer::new(shards);
     let served = server.serve(rows.iter().cloned().map(Some).collect());

@@ -1,0 +1,172 @@
+//! What do two members tell each other before they use each other's memory?
+
+use std::net::TcpStream;
+use std::sync::{Arc, Weak};
+
+use jindou_fabric::FabricError;
+use jindou_fabric::remote::Fabric;
+use jindou_fabric::ring::{Invitation, RingError};
+use jindou_model::{NodeId, ShardId};
+use serde::{Deserialize, Serialize};
+
+use super::Member;
+use crate::Advert;
+use crate::advert::AdvertError;
+use crate::calls::{Link, LinkError, Listening, OpenEnd};
+use crate::hello::{Greeted, HelloError};
+use crate::mail::{Mail, Postman};
+
+/// What there is between this node and a peer.
+pub(super) struct PeerLink {
+    /// Of all links of this member.
+    pub(super) number: u64,
+    /// What the peer told of its shards.
+    pub(super) advert: Advert,
+    /// Its memory is read by loads.
+    pub(super) is_mapped: bool,
+    /// The peer is asked over it.
+    pub(super) calls: Arc<Link>,
+    /// Sub-queries, and what they find.
+    pub(super) mail: Arc<Mail>,
+    /// The peer asks this node.
+    _answering: Listening,
+}
+
+/// Why two members that know each other are not joined.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum JoinError {
+    #[error("it cannot be reached: {0}")]
+    Connect(std::io::Error),
+    #[error(transparent)]
+    Hello(#[from] HelloError),
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    #[error(transparent)]
+    Ring(#[from] RingError),
+    #[error(transparent)]
+    Fabric(#[from] FabricError),
+    #[error(transparent)]
+    Advert(#[from] AdvertError),
+    #[error("it says what this version cannot read: {0}")]
+    Malformed(&'static str),
+}
+
+/// As it travels: each side tells the other one.
+#[derive(Serialize, Deserialize)]
+struct Told {
+    /// Of the fabric.
+    address: Vec<u8>,
+    /// To the rings in which it receives answers, requests, and messages of sub-queries.
+    answers: Vec<u8>,
+    requests: Vec<u8>,
+    mail: Vec<u8>,
+    advert: Vec<u8>,
+}
+
+impl Told {
+    fn read(bytes: &[u8]) -> Result<Self, JoinError> {
+        match postcard::take_from_bytes(bytes) {
+            Ok((told, [])) => Ok(told),
+            _ => Err(JoinError::Malformed("what it tells of itself")),
+        }
+    }
+}
+
+/// The rings in which a member receives from a peer.
+struct Ends {
+    asking: OpenEnd,
+    answering: OpenEnd,
+    mail: OpenEnd,
+}
+
+impl Ends {
+    fn new(member: &Member, peer: NodeId) -> Result<Self, RingError> {
+        let open = || {
+            let fabric = Arc::clone(&member.fabric) as Arc<dyn Fabric>;
+            OpenEnd::new(fabric, peer, &member.options.link)
+        };
+        Ok(Self {
+            asking: open()?,
+            answering: open()?,
+            mail: open()?,
+        })
+    }
+}
+
+/// Joins a member with a peer that it has met on `stream`, which carries messages of the fabric after that.
+pub(super) fn join(
+    member: &Arc<Member>,
+    mut greeted: Greeted,
+    stream: TcpStream,
+    number: u64,
+) -> Result<PeerLink, JoinError> {
+    let peer = greeted.node;
+    let ends = Ends::new(member, peer)?;
+    let told = Told {
+        address: member.fabric.address(),
+        answers: ends.asking.invitation().to_bytes(),
+        requests: ends.answering.invitation().to_bytes(),
+        mail: ends.mail.invitation().to_bytes(),
+        advert: member.advert().to_bytes(),
+    };
+    let told = postcard::to_extend(&told, Vec::new()).expect("memory takes all that is written");
+    let theirs = Told::read(&greeted.exchange(&stream, &told, member.options.meet_within)?)?;
+    let advert = advert(member, peer, &theirs.advert)?;
+    let invitation = |bytes: &[u8]| Invitation::from_bytes(bytes);
+    let (requests, answers, mail) = (
+        invitation(&theirs.requests)?,
+        invitation(&theirs.answers)?,
+        invitation(&theirs.mail)?,
+    );
+    member.fabric.connect(peer, &theirs.address, stream)?;
+    let asking = ends.asking.join(&requests)?;
+    let answering = ends.answering.join(&answers)?;
+    let mail = ends.mail.join(&mail)?;
+    let postman = Arc::new(AtDoor {
+        member: Arc::downgrade(member),
+        number,
+    });
+    Ok(PeerLink {
+        number,
+        advert,
+        is_mapped: member.fabric.is_neighbour(peer),
+        calls: Arc::new(Link::over(asking, &member.counts)),
+        _answering: Listening::start(Arc::clone(&member.server), answering)?,
+        mail: Mail::start(mail, member.options.mail, postman)?,
+    })
+}
+
+/// What a peer says of its shards, which are those that it is to have.
+fn advert(member: &Member, peer: NodeId, bytes: &[u8]) -> Result<Advert, JoinError> {
+    let advert = Advert::from_bytes(bytes, peer, member.map.shards())?;
+    let told: Vec<ShardId> = advert.shards.iter().map(|(shard, _)| *shard).collect();
+    if told != member.shards_of(peer).collect::<Vec<_>>() {
+        return Err(JoinError::Malformed("shards that it does not hold"));
+    }
+    if advert.snapshot != member.graph.snapshot {
+        return Err(JoinError::Malformed("shards of another snapshot"));
+    }
+    Ok(advert)
+}
+
+/// Takes what comes from a peer.
+struct AtDoor {
+    member: Weak<Member>,
+    /// Of the link.
+    number: u64,
+}
+
+impl Postman for AtDoor {
+    fn received(&self, from: NodeId, message: Vec<u8>) -> Result<(), String> {
+        match self.member.upgrade() {
+            Some(member) => member.received(from, message),
+            None => Ok(()),
+        }
+    }
+
+    fn lost(&self, node: NodeId, reason: &str) {
+        if let Some(member) = self.member.upgrade() {
+            member.lost(node, self.number, reason);
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! How do members find each other, and find each other again?
+//!
+//! Of two nodes the one with the greater number connects, and tries again for as long as the other one is
+//! away. A thread for each such peer does that, and one takes what comes.
+
+use std::io;
+use std::net::{Shutdown, TcpListener, TcpStream, ToSocketAddrs};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+use jindou_model::NodeId;
+use parking_lot::{Condvar, Mutex};
+use socket2::SockRef;
+
+use super::Member;
+use super::joining::{JoinError, join};
+use crate::calls::LinkError;
+use crate::hello::{Handshake, Role};
+
+/// The first pause before a peer that is away is tried again; doubled with each try,
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+/// up to this.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// After an error of the listener, which may be one of having too many files.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Strangers that say something at a time, beside the nodes.
+const MOST_STRANGERS: usize = 16;
+
+/// How it is with the meetings of a member.
+pub(super) struct Meeting {
+    stopped: AtomicBool,
+    next_link: AtomicU64,
+    strangers: AtomicUsize,
+    state: Mutex<State>,
+    /// Something of the state, or who is there, is different.
+    changed: Condvar,
+    /// Ended with the meetings.
+    listener: Mutex<Option<TcpListener>>,
+}
+
+struct State {
+    /// Why each peer was away when it was last tried.
+    reasons: Vec<String>,
+    /// How often something was different.
+    changes: u64,
+}
+
+impl Meeting {
+    pub(super) fn new(nodes: usize) -> Self {
+        Self {
+            stopped: AtomicBool::new(false),
+            next_link: AtomicU64::new(1),
+            strangers: AtomicUsize::new(0),
+            state: Mutex::new(State {
+                reasons: vec!["it has not been met yet".to_owned(); nodes],
+                changes: 0,
+            }),
+            changed: Condvar::new(),
+            listener: Mutex::default(),
+        }
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::SeqCst)
+    }
+
+    /// Ends all threads soon.
+    pub(super) fn stop(&self) {
+        self.stopped.store(true, Ordering::SeqCst);
+        if let Some(listener) = self.listener.lock().take() {
+            // Who waits in it for a connection gets an error; there is none to report of that.
+            let _ = SockRef::from(&listener).shutdown(Shutdown::Both);
+        }
+        self.state.lock().changes += 1;
+        self.changed.notify_all();
+    }
+
+    /// Why a peer is away.
+    pub(super) fn reason(&self, node: NodeId) -> String {
+        self.state.lock().reasons[node.0 as usize].clone()
+    }
+
+    /// Notes why a peer is away; true if that is news.
+    pub(super) fn note(&self, node: NodeId, reason: String) -> bool {
+        let mut state = self.state.lock();
+        state.changes += 1;
+        let place = &mut state.reasons[node.0 as usize];
+        let is_news = *place != reason;
+        *place = reason;
+        self.changed.notify_all();
+        is_news
+    }
+
+    /// Waits until `is_so`, which is asked whenever something is different, or for so long.
+    pub(super) fn wait_until(&self, within: Duration, is_so: impl Fn() -> bool) -> bool {
+        let give_up = Instant::now() + within;
+        loop {
+            let seen = self.changes();
+            if is_so() {
+                return true;
+            }
+            if self.is_stopped() || !self.wait_for_change(seen, give_up) {
+                return is_so();
+            }
+        }
+    }
+
+    fn changes(&self) -> u64 {
+        self.state.lock().changes
+    }
+
+    /// Waits until something is different than it was after so many changes; false if that takes too long.
+    fn wait_for_change(&self, seen: u64, give_up: Instant) -> bool {
+        let mut state = self.state.lock();
+        while state.changes == seen {
+            if self.changed.wait_until(&mut state, give_up).timed_out() {
+                return state.changes != seen;
+            }
+        }
+        true
+    }
+
+    fn pause(&self, pause: Duration) {
+        self.wait_until(pause, || self.is_stopped());
+    }
+}
+
+/// Starts the threads of a member.
+pub(super) fn start(
+    member: &Arc<Member>,
+    listener: TcpListener,
+) -> Result<Vec<JoinHandle<()>>, LinkError> {
+    let meeting = &member.meeting;
+    let here = member.here();
+    let of_listener = listener.try_clone().map_err(|error| refused(here, error))?;
+    *meeting.listener.lock() = Some(of_listener);
+    let (weak, at) = (Arc::downgrade(member), Arc::clone(meeting));
+    let mut threads = vec![thread(here, "accept nodes", move || {
+        accept(&weak, &at, &listener);
+    })?];
+    for peer in member.map.nodes().filter(|peer| *peer < here) {
+        let (weak, at) = (Arc::downgrade(member), Arc::clone(meeting));
+        let name = format!("meet node {peer}");
+        threads.push(thread(peer, &name, move || keep(&weak, &at, peer))?);
+    }
+    Ok(threads)
+}
+
+fn thread(
+    node: NodeId,
+    name: &str,
+    run: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<()>, LinkError> {
+    let thread = Builder::new().name(name.to_owned()).spawn(run);
+    thread.map_err(|error| refused(node, error))
+}
+
+fn refused(node: NodeId, source: io::Error) -> LinkError {
+    LinkError::Thread {
+        node,
+        source: Arc::new(source),
+    }
+}
+
+/// Keeps a member connected with a peer.
+fn keep(member: &Weak<Member>, meeting: &Meeting, peer: NodeId) {
+    let mut pause = FIRST_PAUSE;
+    while !meeting.is_stopped() {
+        let seen = meeting.changes();
+        let Some(member) = member.upgrade() else {
+            return;
+        };
+        if member.link(peer).is_some() {
+            drop(member);
+            pause = FIRST_PAUSE;
+            meeting.wait_for_change(seen, Instant::now() + LONGEST_PAUSE);
+            continue;
+        }
+        let outcome = dial(&member, peer);
+        if let Err(error) = outcome {
+            let reason = error.to_string();
+            if meeting.note(peer, reason.clone()) {
+                let node = member.name(peer);
+                tracing::warn!(node, reason, "a node cannot be met");
+            }
+            drop(member);
+            meeting.pause(pause);
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+}
+
+fn dial(member: &Arc<Member>, peer: NodeId) -> Result<(), JoinError> {
+    let within = member.options.meet_within;
+    let address = &member.options.peers.peers()[peer.0 as usize].address;
+    let stream = connect(address, within).map_err(JoinError::Connect)?;
+    meet(member, stream, Role::Dialer { to: peer })
+}
+
+fn connect(address: &str, within: Duration) -> io::Result<TcpStream> {
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "it has no address");
+    for address in address.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, within) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// Learns who is at the other end, and joins with it.
+fn meet(member: &Arc<Member>, stream: TcpStream, role: Role) -> Result<(), JoinError> {
+    stream.set_nodelay(true).map_err(JoinError::Connect)?;
+    let facts = member.facts();
+    let handshake = Handshake {
+        here: member.here(),
+        nodes: member.map.nodes().len() as u32,
+        secret: member.options.secret.as_ref(),
+        facts: &facts,
+        role,
+        within: member.options.meet_within,
+    };
+    let greeted = handshake.run(&stream)?;
+    let peer = greeted.node;
+    if role == Role::Acceptor && peer < member.here() {
+        return Err(JoinError::Malformed(
+            "it is to be connected to, and connects",
+        ));
+    }
+    let number = member.meeting.next_link.fetch_add(1, Ordering::Relaxed);
+    let link = join(member, greeted, stream, number)?;
+    member.joined(peer, Arc::new(link));
+    Ok(())
+}
+
+/// Takes what comes, until the listener is ended.
+fn accept(member: &Weak<Member>, meeting: &Arc<Meeting>, listener: &TcpListener) {
+    while !meeting.is_stopped() {
+        match listener.accept() {
+            Ok((stream, _)) => welcome(member, meeting, stream),
+            Err(_) if meeting.is_stopped() => return,
+            Err(error) => {
+                tracing::warn!(%error, "no connection of a node could be taken");
+                meeting.pause(ACCEPT_PAUSE);
+            }
+        }
+    }
+}
+
+/// Has a thread learn who it is. Where too many strangers are here the connection is dropped: nodes try
+/// again.
+fn welcome(member: &Weak<Member>, meeting: &Arc<Meeting>, stream: TcpStream) {
+    let place = StrangerPlace(Arc::clone(meeting));
+    let most = MOST_STRANGERS + meeting.state.lock().reasons.len();
+    if meeting.strangers.fetch_add(1, Ordering::SeqCst) >= most {
+        return;
+    }
+    let member = Weak::clone(member);
+    let run = move || {
+        let _place = place;
+        let Some(member) = member.upgrade() else {
+            return;
+        };
+        if let Err(error) = meet(&member, stream, Role::Acceptor) {
+            tracing::warn!(%error, "a connection is of no node of this cluster");
+        }
+    };
+    if let Err(error) = Builder::new().name("meet".to_owned()).spawn(run) {
+        tracing::warn!(%error, "no thread to meet a node");
+    }
+}
+
+/// One of those who are not known yet.
+struct StrangerPlace(Arc<Meeting>);
+
+impl Drop for StrangerPlace {
+    fn drop(&mut self) {
+        self.0.strangers.fetch_sub(1, Ordering::SeqCst);
+    }
+}

@@ -1,0 +1,486 @@
+//! How is this process one node of a cluster whose other nodes are processes?
+//!
+//! A [`Member`] has shards of the graph, and a list of its peers. It keeps itself connected with each of
+//! them ([`meeting`]): memory that the other one registered is read, calls and sub-queries go as messages
+//! over rings. A peer that is lost takes its shards along: what needs these is answered by
+//! [`Unavailable::Never`](jindou_model::Unavailable::Never) or
+//! [`ShardLost`](jindou_exec::ExecError::ShardLost), and all else goes on. It is met again when it is back.
+
+mod joining;
+mod meeting;
+
+use std::net::TcpListener;
+use std::sync::{Arc, Weak};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use jindou_exec::{
+    Catalogue, ForkNode, ForkPolicy, Forks, GraphSource, Messages, SubQuery, TermSource, Workers,
+};
+use jindou_fabric::process::ProcessFabric;
+use jindou_fabric::remote::Fabric;
+use jindou_model::{NodeId, ShardId, SnapshotNumber, TermId};
+use jindou_partition::ShardMap;
+use parking_lot::{Mutex, RwLock};
+
+use self::joining::PeerLink;
+use self::meeting::Meeting;
+use crate::calls::{LinkError, LinkOptions, ServedShards, ShardServer};
+use crate::hello::Facts;
+use crate::logical::{ForkMessages, READS_PER_MESSAGE, READS_PER_MESSAGE_BY_TCP};
+use crate::mail::{Mail, MailCounts, MailLimits};
+use crate::one_sided::{Offered, OneSided, ReadCounts, RemoteReads};
+use crate::peers::PeerList;
+use crate::secret::Secret;
+use crate::{Advert, Sharded};
+
+/// How a process is a member.
+#[derive(Clone)]
+pub struct MemberOptions {
+    /// Who is in the cluster.
+    pub peers: PeerList,
+    /// Which of them this is.
+    pub here: NodeId,
+    /// What only members know.
+    pub secret: Option<Secret>,
+    /// The version of this program.
+    pub version: String,
+    /// How rows get to keys that another node has.
+    pub policy: ForkPolicy,
+    /// Threads for sub-queries of others.
+    pub threads: usize,
+    /// What each of them calls first.
+    pub start: Arc<dyn Fn() + Send + Sync>,
+    /// What sub-queries of others may take.
+    pub forks: ForkMessages,
+    /// What links have in common.
+    pub link: LinkOptions,
+    /// What may wait to be sent to a node.
+    pub mail: MailLimits,
+    /// How long two nodes may take to become known to each other.
+    pub meet_within: Duration,
+}
+
+/// A shard of this node.
+pub struct OwnShard {
+    /// Which one.
+    pub shard: ShardId,
+    /// Its rows.
+    pub rows: Arc<dyn GraphSource>,
+    /// What others may read of it.
+    pub offered: Arc<Offered>,
+}
+
+/// The graph at one snapshot, as far as a node has it.
+pub struct OwnGraph {
+    /// What every node knows of the whole.
+    pub catalogue: Arc<dyn Catalogue>,
+    /// The characteristic sets.
+    pub shared: Arc<dyn GraphSource>,
+    /// The terms.
+    pub terms: Arc<dyn TermSource>,
+    /// Which snapshot of which store this is, for comparison with that of others.
+    pub identity: String,
+    /// Its number.
+    pub snapshot: SnapshotNumber,
+    /// The shards that the node holds.
+    pub shards: Vec<OwnShard>,
+}
+
+/// This process as one node of a cluster.
+pub struct Member {
+    options: MemberOptions,
+    map: ShardMap,
+    fabric: Arc<ProcessFabric>,
+    graph: OwnGraph,
+    served: Arc<ServedShards>,
+    server: Arc<ShardServer>,
+    counts: Arc<ReadCounts>,
+    forks: Arc<ForkNode>,
+    workers: Workers,
+    /// By node; none to itself, and to one that is away.
+    links: Mutex<Vec<Option<Arc<PeerLink>>>>,
+    /// The graph as it is to be seen with these.
+    seen: RwLock<Arc<Seen>>,
+    meeting: Arc<Meeting>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// The graph by way of the peers that are there.
+struct Seen {
+    source: Arc<dyn GraphSource>,
+    reads_per_message: u32,
+}
+
+/// How it is with a node.
+#[derive(Clone, Debug)]
+pub struct MemberStatus {
+    /// The number of the node.
+    pub node: NodeId,
+    /// Its name.
+    pub name: String,
+    /// Where it is met.
+    pub address: String,
+    /// Where its HTTP server is, if that is known.
+    pub http: Option<String>,
+    /// Shards that it holds.
+    pub shards: usize,
+    /// Whether it is there.
+    pub presence: Presence,
+    /// Messages of sub-queries that went to it since it was met last,
+    pub sent: MailCounts,
+    /// and that came from it.
+    pub received: MailCounts,
+}
+
+/// Whether a node is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// It is this one.
+    Here,
+    /// It is, and its memory is mapped.
+    Mapped,
+    /// It is, and its memory is read by messages over TCP.
+    ByTcp,
+    /// It is not, for the reason of the last try.
+    Away(String),
+}
+
+impl Member {
+    /// Makes this process a node, which has this part of the graph, and has it meet its peers at
+    /// `listener`: in the background, for as long as this is there.
+    ///
+    /// # Errors
+    /// [`LinkError::Thread`] where the operating system refuses a thread.
+    ///
+    /// # Panics
+    /// If the shards are not those that the list gives the node.
+    pub fn start(
+        options: MemberOptions,
+        fabric: Arc<ProcessFabric>,
+        graph: OwnGraph,
+        listener: TcpListener,
+    ) -> Result<Arc<Self>, LinkError> {
+        let map = options.peers.map().clone();
+        let server = ShardServer::new(map.shards());
+        let served = server.serve(own_rows(&graph, &map, options.here));
+        let workers = Workers::sleeping(options.threads.max(1), Arc::clone(&options.start));
+        let nodes = map.nodes().len();
+        let (first, limits) = (first_number(), options.forks.limits);
+        let member = Arc::new_cyclic(|weak: &Weak<Self>| {
+            let way = Arc::new(Way(Weak::clone(weak)));
+            let member = Self {
+                forks: ForkNode::new(options.here, nodes as u32, first, way, limits),
+                meeting: Arc::new(Meeting::new(nodes)),
+                options,
+                map,
+                fabric,
+                served,
+                server,
+                counts: Arc::default(),
+                workers,
+                links: Mutex::new((0..nodes).map(|_| None).collect()),
+                seen: RwLock::new(Arc::new(Seen {
+                    source: Arc::clone(&graph.shared),
+                    reads_per_message: READS_PER_MESSAGE,
+                })),
+                graph,
+                threads: Mutex::default(),
+            };
+            let alone = member.see(&vec![None; nodes]);
+            *member.seen.write() = Arc::new(alone);
+            member
+        });
+        let threads = meeting::start(&member, listener)?;
+        member.threads.lock().extend(threads);
+        Ok(member)
+    }
+
+    /// The graph as queries meet it at this node.
+    #[must_use]
+    pub fn seen(self: &Arc<Self>) -> (Arc<dyn GraphSource>, Arc<dyn Forks>) {
+        let seen = Arc::clone(&self.seen.read());
+        let source = Arc::clone(&seen.source);
+        let member = Arc::clone(self);
+        (source, Arc::new(AtMember { member, seen }))
+    }
+
+    /// How it is with each node.
+    #[must_use]
+    pub fn status(&self) -> Vec<MemberStatus> {
+        let links = self.links.lock().clone();
+        let peers = self.options.peers.peers().iter().zip(links);
+        let numbered = self.map.nodes().zip(peers);
+        let mail = |link: &Option<Arc<PeerLink>>, counts: fn(&Mail) -> MailCounts| {
+            let link = link.as_ref();
+            link.map(|link| counts(&link.mail)).unwrap_or_default()
+        };
+        numbered
+            .map(|(node, (peer, link))| MemberStatus {
+                node,
+                name: peer.name.clone(),
+                address: peer.address.clone(),
+                http: peer.http.clone(),
+                shards: self.shards_of(node).count(),
+                presence: self.presence(node, link.as_deref()),
+                sent: mail(&link, Mail::sent),
+                received: mail(&link, Mail::received),
+            })
+            .collect()
+    }
+
+    fn presence(&self, node: NodeId, link: Option<&PeerLink>) -> Presence {
+        match link {
+            _ if node == self.here() => Presence::Here,
+            Some(link) if link.is_mapped => Presence::Mapped,
+            Some(_) => Presence::ByTcp,
+            None => Presence::Away(self.meeting.reason(node)),
+        }
+    }
+
+    /// Waits until all peers are there, or for so long; true if they are.
+    pub fn wait_for_all(&self, within: Duration) -> bool {
+        let all = || self.links.lock().iter().flatten().count() + 1 == self.map.nodes().len();
+        self.meeting.wait_until(within, all)
+    }
+
+    /// What this node has read of others, and asked.
+    #[must_use]
+    pub fn remote_reads(&self) -> RemoteReads {
+        self.counts.sum()
+    }
+
+    /// Queries of others of which something is here, and chains of theirs to whose readers tables are on
+    /// the way.
+    #[must_use]
+    pub fn held_for_others(&self) -> (usize, usize) {
+        self.forks.held()
+    }
+
+    /// The name of a node, as the list has it.
+    #[must_use]
+    pub fn name(&self, node: NodeId) -> &str {
+        &self.options.peers.peers()[node.0 as usize].name
+    }
+
+    /// Which node holds each shard.
+    #[must_use]
+    pub fn map(&self) -> &ShardMap {
+        &self.map
+    }
+
+    fn here(&self) -> NodeId {
+        self.options.here
+    }
+
+    fn shards_of(&self, node: NodeId) -> impl Iterator<Item = ShardId> {
+        let shards = self.map.shards().all();
+        shards.filter(move |shard| self.map.holder(*shard) == node)
+    }
+
+    fn first_shard(&self, node: NodeId) -> ShardId {
+        self.shards_of(node).next().unwrap_or(ShardId(0))
+    }
+
+    fn link(&self, node: NodeId) -> Option<Arc<PeerLink>> {
+        self.links.lock()[node.0 as usize].clone()
+    }
+
+    /// What it tells others when they meet.
+    fn facts(&self) -> Facts {
+        Facts {
+            program: self.options.version.clone(),
+            cluster: self.options.peers.digest(),
+            name: self.name(self.here()).to_owned(),
+            shards: self.map.shards().count() as u32,
+            snapshot: self.graph.identity.clone(),
+        }
+    }
+
+    /// What it tells others of its shards.
+    fn advert(&self) -> Advert {
+        let shards = self.graph.shards.iter();
+        Advert {
+            snapshot: self.graph.snapshot,
+            served: self.served.id(),
+            shards: shards
+                .map(|own| (own.shard, own.offered.publication().clone()))
+                .collect(),
+        }
+    }
+
+    /// The graph by way of these peers. One whose memory cannot be opened is as if it were away: its
+    /// link breaks, too.
+    fn see(&self, links: &[Option<Arc<PeerLink>>]) -> Seen {
+        let fabric = Arc::clone(&self.fabric) as Arc<dyn Fabric>;
+        let mut reader = OneSided::new(self.map.shards(), &fabric, &self.counts);
+        let mut rows = own_rows(&self.graph, &self.map, self.here());
+        let mut are_mapped = true;
+        for (node, link) in self.map.nodes().zip(links) {
+            let Some(link) = link else { continue };
+            are_mapped &= link.is_mapped;
+            for (shard, publication) in &link.advert.shards {
+                let kept = Arc::clone(link);
+                if let Err(error) = reader.attach((*shard, node), publication, kept) {
+                    tracing::warn!(node = self.name(node), %error, "its memory cannot be read");
+                    continue;
+                }
+                let served = (*shard, link.advert.served);
+                let catalogue = Arc::clone(&self.graph.catalogue);
+                let asked = link.calls.shard(served, catalogue, Arc::clone(link) as _);
+                rows[shard.0 as usize] = Some(Arc::new(asked));
+            }
+        }
+        let (catalogue, shared) = (&self.graph.catalogue, &self.graph.shared);
+        let (catalogue, shared) = (Arc::clone(catalogue), Arc::clone(shared));
+        let sharded = Sharded::new(self.map.shards(), catalogue, shared, rows);
+        Seen {
+            source: Arc::new(sharded.with_reader(reader)),
+            reads_per_message: match are_mapped {
+                true => READS_PER_MESSAGE,
+                false => READS_PER_MESSAGE_BY_TCP,
+            },
+        }
+    }
+
+    /// A peer is there, in place of what was there of it.
+    fn joined(&self, node: NodeId, link: Arc<PeerLink>) {
+        let mut links = self.links.lock();
+        let (number, mail) = (link.number, Arc::clone(&link.mail));
+        let before = links[node.0 as usize].replace(link);
+        *self.seen.write() = Arc::new(self.see(&links));
+        drop(links);
+        if before.is_some() {
+            // What was sent to it before is lost.
+            self.forks.lost(node, self.first_shard(node));
+        }
+        tracing::info!(node = self.name(node), "a node is there");
+        self.meeting.note(node, String::new());
+        // Its end was told to nobody if it came before the link was here.
+        if mail.is_over() {
+            self.lost(node, number, "it is lost");
+        }
+    }
+
+    /// A link broke, unless there is another one to the same peer by now.
+    fn lost(&self, node: NodeId, number: u64, reason: &str) {
+        let mut links = self.links.lock();
+        let place = &mut links[node.0 as usize];
+        let broken = place.take_if(|link| link.number == number);
+        if broken.is_some() {
+            *self.seen.write() = Arc::new(self.see(&links));
+        }
+        drop(links);
+        if broken.is_some() {
+            tracing::warn!(node = self.name(node), reason, "a node is lost");
+            self.forks.lost(node, self.first_shard(node));
+            self.meeting.note(node, reason.to_owned());
+        }
+    }
+
+    /// A message of sub-queries came.
+    fn received(self: &Arc<Self>, from: NodeId, message: Vec<u8>) -> Result<(), String> {
+        let received = self.forks.receive(from, message);
+        if let Some(arrived) = received.map_err(|error| error.to_string())? {
+            let member = Arc::clone(self);
+            self.workers.spawn(move || {
+                let (source, forks) = member.seen();
+                let terms = &member.graph.terms;
+                arrived.run(member.options.forks.resources(source, terms, forks));
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.meeting.stop();
+        self.links.lock().clear();
+        for thread in self.threads.lock().drain(..) {
+            // The last one to have this may be one of them; none of them panics.
+            if thread.thread().id() != thread::current().id() {
+                let _ended = thread.join();
+            }
+        }
+        self.fabric.close();
+    }
+}
+
+/// A number that no node of the same number had before: what of those is on the way is of nothing here.
+fn first_number() -> u64 {
+    use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+    RandomState::new().build_hasher().finish() >> 1
+}
+
+/// The rows of its own shards, by shard.
+fn own_rows(graph: &OwnGraph, map: &ShardMap, here: NodeId) -> Vec<Option<Arc<dyn GraphSource>>> {
+    let mut rows: Vec<Option<Arc<dyn GraphSource>>> = vec![None; map.shards().count()];
+    for own in &graph.shards {
+        assert_eq!(map.holder(own.shard), here, "a shard of this node");
+        rows[own.shard.0 as usize] = Some(Arc::clone(&own.rows));
+    }
+    rows
+}
+
+/// The way of messages from this node to others.
+struct Way(Weak<Member>);
+
+impl Messages for Way {
+    fn send(&self, to: NodeId, message: Vec<u8>) {
+        let member = self.0.upgrade();
+        // Of a node that is away nothing is heard, and whoever waits for it was told.
+        if let Some(link) = member.and_then(|member| member.link(to)) {
+            // What a link that breaks just now does not take is heard of as lost.
+            let _is_taken = link.mail.send(message);
+        }
+    }
+}
+
+/// The nodes, as one query meets them here.
+struct AtMember {
+    member: Arc<Member>,
+    seen: Arc<Seen>,
+}
+
+impl Forks for AtMember {
+    fn here(&self) -> NodeId {
+        self.member.here()
+    }
+
+    fn nodes(&self) -> u32 {
+        self.member.map.nodes().len() as u32
+    }
+
+    fn node_of(&self, key: TermId) -> NodeId {
+        self.member.map.node_of(key)
+    }
+
+    fn policy(&self) -> ForkPolicy {
+        self.member.options.policy
+    }
+
+    fn reads_per_message(&self) -> u32 {
+        self.seen.reads_per_message
+    }
+
+    fn send(&self, to: NodeId, sub_query: SubQuery) {
+        let (member, shard) = (&self.member, self.member.first_shard(to));
+        let lost = || jindou_exec::ExecError::ShardLost { shard };
+        let Some(link) = member.link(to) else {
+            return sub_query.fail(lost());
+        };
+        if !link.mail.wait_for_room(|| sub_query.is_over()) && !sub_query.is_over() {
+            return sub_query.fail(lost());
+        }
+        if let Some(message) = member.forks.encode(sub_query)
+            && !link.mail.send(message)
+        {
+            member.forks.lost(to, shard);
+        }
+    }
+
+    fn resume(&self, job: Box<dyn FnOnce() + Send>) {
+        self.member.workers.spawn(job);
+    }
+}

@@ -1,0 +1,179 @@
+//! How does a database become one node of a cluster of processes?
+
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jindou_cluster::{
+    ForkMessages, LinkOptions, MailLimits, Member, MemberOptions, MemberStatus, Offered, OwnGraph,
+    OwnShard, PeerList, Secret,
+};
+use jindou_exec::{Forks, GraphSource};
+use jindou_fabric::process::{ProcessFabric, ProcessOptions};
+use jindou_model::{NodeId, ShardId};
+use jindou_store::Snapshot;
+
+use crate::database::Inner;
+use crate::graph::StoredGraph;
+use crate::{Database, EngineError};
+
+/// How long two nodes may take to become known to each other.
+const MEET_WITHIN: Duration = Duration::from_secs(10);
+
+/// Which node of which cluster a database is to be.
+#[derive(Clone, Debug)]
+pub struct ClusterOptions {
+    /// All nodes.
+    pub peers: PeerList,
+    /// What only they know.
+    pub secret: Option<Secret>,
+    /// Which of them this is.
+    pub node: NodeId,
+    /// Memory of nodes of the same machine is mapped; without it all goes over TCP.
+    pub maps_memory: bool,
+}
+
+/// A database's part in a cluster.
+pub(crate) struct Membership {
+    member: Arc<Member>,
+    /// What its terms and its plans are of.
+    graph: Arc<StoredGraph>,
+}
+
+impl Membership {
+    pub(super) fn graph(&self) -> &Arc<StoredGraph> {
+        &self.graph
+    }
+
+    pub(super) fn member(&self) -> &Arc<Member> {
+        &self.member
+    }
+
+    pub(super) fn seen(&self) -> (Arc<dyn GraphSource>, Arc<dyn Forks>) {
+        self.member.seen()
+    }
+
+    fn start(inner: &Inner, options: ClusterOptions) -> Result<Self, EngineError> {
+        let graph = inner.graph.load_full();
+        let address = options.peers.peers()[options.node.0 as usize]
+            .address
+            .clone();
+        let listener = TcpListener::bind(&address)
+            .map_err(|source| EngineError::NodeAddress { address, source })?;
+        let fabric = ProcessFabric::new(&ProcessOptions {
+            maps_memory: options.maps_memory,
+            ..ProcessOptions::new(options.node)
+        })?;
+        let own = own_graph(&graph, &options, &fabric)?;
+        let config = &inner.config;
+        let start = config.worker_start.clone();
+        let member = Member::start(
+            MemberOptions {
+                peers: options.peers,
+                here: options.node,
+                secret: options.secret,
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                policy: config.fork_policy,
+                threads: config.threads,
+                start: start.map_or_else(|| Arc::new(|| ()) as _, |start| start.0),
+                forks: ForkMessages {
+                    limits: config.fork_messages.unwrap_or_default(),
+                    memory_bytes: config.query_memory_bytes,
+                    spill: config.spill.clone(),
+                    memory_pool: config.memory_pool.clone(),
+                },
+                link: LinkOptions::default(),
+                mail: MailLimits::default(),
+                meet_within: MEET_WITHIN,
+            },
+            fabric,
+            own,
+            listener,
+        )?;
+        Ok(Self { member, graph })
+    }
+}
+
+/// The node's part of a graph: its shards, in memory of its fabric.
+fn own_graph(
+    graph: &Arc<StoredGraph>,
+    options: &ClusterOptions,
+    fabric: &Arc<ProcessFabric>,
+) -> Result<OwnGraph, EngineError> {
+    use jindou_fabric::remote::Fabric as _;
+    let map = options.peers.map();
+    let shards = map.shards();
+    let own = shards
+        .all()
+        .filter(|shard| map.holder(*shard) == options.node);
+    let cut = graph
+        .snapshot
+        .cut_in(shards, &own.collect(), &|_, bytes| fabric.allocate(bytes))?;
+    let source = |snapshot| Arc::new(StoredGraph { snapshot }) as Arc<dyn GraphSource>;
+    let part = |(shard, snapshot): (ShardId, Snapshot)| {
+        Ok(OwnShard {
+            shard,
+            offered: Arc::new(Offered::of(&snapshot, &**fabric)?),
+            rows: source(snapshot),
+        })
+    };
+    let parts = cut.shards.into_iter().map(part);
+    Ok(OwnGraph {
+        catalogue: Arc::clone(graph) as _,
+        shared: source(cut.shared),
+        terms: Arc::clone(graph) as _,
+        identity: identity(&graph.snapshot),
+        snapshot: graph.snapshot.number(),
+        shards: parts.collect::<Result<_, EngineError>>()?,
+    })
+}
+
+/// Which snapshot of which store this is: equal where a copy of the store says the same.
+fn identity(snapshot: &Snapshot) -> String {
+    let (generation, number, merges) = snapshot.place();
+    let epoch = snapshot.epoch().0;
+    format!(
+        "{epoch:016x}, snapshot {}, merge {merges} of generation {generation}",
+        number.0
+    )
+}
+
+impl Database {
+    /// Makes this database, which was [opened to be read](Database::open_to_read), one node of a cluster
+    /// whose other nodes read copies of the same store: queries are explored over the shards of all. Copies
+    /// its own shards into memory that the others may read, and meets them in the background
+    /// ([`Database::cluster`] says how that is).
+    ///
+    /// # Errors
+    /// [`EngineError::Cluster`] for a database that can be changed or is a node already,
+    /// [`EngineError::NodeAddress`] where the node's address cannot be had, [`EngineError::Fabric`] and
+    /// [`EngineError::Link`] where the operating system gives no memory or threads.
+    pub fn join(&self, options: ClusterOptions) -> Result<(), EngineError> {
+        let inner = self.inner();
+        if !inner.is_read_only() {
+            return Err(EngineError::Cluster(
+                "only a store that is opened to be read can be one of a cluster",
+            ));
+        }
+        if inner.shards.membership().is_some() {
+            return Err(EngineError::Cluster("it is a node already"));
+        }
+        let membership = Membership::start(inner, options)?;
+        inner.shards.set_membership(membership)
+    }
+
+    /// How it is with each node of the cluster; none where this is no node of one.
+    #[must_use]
+    pub fn cluster(&self) -> Option<Vec<MemberStatus>> {
+        let membership = self.inner().shards.membership()?;
+        Some(membership.member().status())
+    }
+
+    /// Waits until all nodes of the cluster are there, or for so long; true if they are, and where this is
+    /// no node of one.
+    #[must_use]
+    pub fn wait_for_cluster(&self, within: Duration) -> bool {
+        let membership = self.inner().shards.membership();
+        membership.is_none_or(|membership| membership.member().wait_for_all(within))
+    }
+}
