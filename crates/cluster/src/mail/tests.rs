@@ -23,7 +23,7 @@ use super::{Mail, MailCounts, MailLimits, Postman};
 use crate::calls::{LinkEnd, LinkOptions};
 
 /// Longer than any machine takes: only a test that hangs waits for it.
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_secs(60);
 /// Peers are not probed.
 const NEVER: Duration = Duration::from_secs(3600);
 /// Peers are probed all the time.
