@@ -179,6 +179,9 @@ pub(crate) struct NodesArguments {
     /// Have each node be a process that meets the others over loopback
     #[arg(long)]
     pub(crate) processes: bool,
+    /// Only queries with this in their name
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) only: Option<String>,
     /// Timed runs of each query in each way and round
     #[arg(
         long,

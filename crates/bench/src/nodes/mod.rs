@@ -42,6 +42,8 @@ pub struct Options {
     pub fabric: NodeFabric,
     /// Nodes are processes, started so; otherwise they share this one.
     pub processes: Option<ChildProgram>,
+    /// Only queries with this in their names.
+    pub only: Option<String>,
     /// Timed runs of each query in each way and round.
     pub runs: u32,
 }
@@ -222,7 +224,13 @@ pub fn measure(options: &Options, mut note: impl FnMut(&str)) -> Result<NodesRep
     let [one, dynamic, in_place, fork_join] =
         [&one, &dynamic, &in_place, &fork_join].map(Asked::database);
     let mut figures = Vec::with_capacity(QUERIES.len());
-    for (name, text) in QUERIES {
+    let is_wanted = |name: &str| {
+        options
+            .only
+            .as_deref()
+            .is_none_or(|only| name.contains(only))
+    };
+    for (name, text) in QUERIES.into_iter().filter(|(name, _)| is_wanted(name)) {
         note(name);
         let rows = run::as_ids(one, text, 1)?.rows;
         let ways = [
@@ -395,6 +403,7 @@ mod tests {
             shards: Shards::new(8).unwrap(),
             fabric: NodeFabric::SharedMemory,
             processes: None,
+            only: None,
             runs: 1,
         };
         let report = measure(&options, |_| ()).unwrap();

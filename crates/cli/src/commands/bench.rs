@@ -137,6 +137,7 @@ fn nodes(arguments: NodesArguments) -> anyhow::Result<()> {
         shards: Shards::new(arguments.shards.get())?,
         fabric,
         processes: processes.transpose()?,
+        only: arguments.only,
         runs: arguments.runs.get(),
     };
     let report = nodes::measure(&options, note)?;

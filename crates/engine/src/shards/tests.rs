@@ -259,18 +259,24 @@ fn only_the_shards_that_are_wanted_are_cut() {
         let allocate = |_, bytes| Ok(jindou_fabric::RegionBuilder::new(bytes));
         let some = one.snapshot.cut_in(shards, &wanted, &allocate).unwrap();
         assert!(some.shards.iter().map(|(shard, _)| shard).eq(&wanted));
-        for (shard, part) in &some.shards {
-            let quads = |snapshot: &Snapshot| {
-                let mut quads = Vec::new();
-                let flow = snapshot.for_each_quad(&pattern(None, None, None), &mut |s, p, o, g| {
-                    quads.push((s, p, o, g));
-                    ControlFlow::Continue(())
-                });
-                assert!(flow.is_continue());
-                quads
-            };
-            let (_, whole) = &all.shards[shard.0 as usize];
-            assert_eq!(quads(part), quads(whole), "seed {seed}, shard {}", shard.0);
+        let predicates = (1..one.snapshot.predicate_count() as u32).map(PredicateId);
+        let both = predicates.flat_map(|p| [(p, Direction::Out), (p, Direction::In)]);
+        for (predicate, direction) in both {
+            for (kind, (shard, part)) in LayerKind::ALL
+                .iter()
+                .flat_map(|k| some.shards.iter().map(move |s| (k, s)))
+            {
+                let lists = |snapshot: &Snapshot| {
+                    let segment = snapshot.base().layer(*kind).segment(predicate, direction)?;
+                    let mut lists = Vec::new();
+                    segment
+                        .domain()
+                        .for_each(&mut |key| lists.push((key, segment.edge_range(key).len())));
+                    Some((lists, segment.edges()))
+                };
+                let (_, whole) = &all.shards[shard.0 as usize];
+                assert_eq!(lists(part), lists(whole), "seed {seed}, shard {}", shard.0);
+            }
         }
     }
 }
