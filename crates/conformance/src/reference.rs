@@ -87,8 +87,8 @@ struct Place<'a> {
 }
 
 impl Reference {
-    /// The data set that FROM and FROM NAMED of the query choose, if they do. A named graph without
-    /// triples is none, unless it is among `graphs`.
+    /// The data set that FROM and FROM NAMED of the query choose, if they do: graphs that it names need no
+    /// triples. Of the others one without triples is none, unless it is among `graphs`.
     #[must_use]
     pub fn new(quads: &[Quad], graphs: &[Term], query: &Query) -> Self {
         let is_chosen = !query.from.is_empty() || !query.from_named.is_empty();
@@ -97,11 +97,10 @@ impl Reference {
             named: BTreeMap::new(),
             terms: BTreeMap::new(),
         };
-        for name in graphs {
-            if !is_chosen || query.from_named.contains(name) {
-                new.terms.insert(text_of(name), name.clone());
-                new.named.entry(text_of(name)).or_default();
-            }
+        let without_clause = graphs.iter().filter(|_| !is_chosen);
+        for name in without_clause.chain(&query.from_named) {
+            new.terms.insert(text_of(name), name.clone());
+            new.named.entry(text_of(name)).or_default();
         }
         for quad in quads {
             for term in terms_of(quad) {

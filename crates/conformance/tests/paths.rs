@@ -225,8 +225,8 @@ fn case(random: &mut Random, quads: &[Quad]) -> (String, Vec<Solution>) {
     let is_named = !matches!(place, Place::Default);
     let mut solutions = Vec::new();
     for (name, graph) in graphs {
-        // A graph without triples is none.
-        if is_named && graph.is_empty() {
+        // A graph without triples is none, unless the query says that it is one.
+        if is_named && from.is_none() && graph.is_empty() {
             continue;
         }
         for (subject, object) in evaluate(&graph, &path, ends[0].term(), ends[1].term()) {

@@ -261,3 +261,43 @@ fn a_variable_that_is_named_again_is_one_column() {
         "{refused}"
     );
 }
+
+/// Each IRI of FROM NAMED provides a named graph (SPARQL 1.1, 13.2.2), also one that no quad is in; without
+/// a clause the named graphs are those with quads.
+#[test]
+fn a_graph_that_the_dataset_names_is_there_without_quads() {
+    let database = database();
+    let insert = "PREFIX : <http://e/> INSERT DATA { GRAPH :g { :x :p 1 } }";
+    database.update(insert).expect("an update");
+    for (query, expected) in [
+        ("ASK FROM NAMED :none { GRAPH :none {} }", &["true"][..]),
+        ("ASK FROM NAMED :a { GRAPH :a {} }", &["true"]),
+        ("ASK FROM NAMED :none { GRAPH :g {} }", &["false"]),
+        ("ASK FROM :none { GRAPH :none {} }", &["false"]),
+        ("ASK { GRAPH :none {} }", &["false"]),
+        ("ASK { GRAPH :g {} }", &["true"]),
+        (
+            "SELECT ?g FROM NAMED :none FROM NAMED :g { GRAPH ?g {} } ORDER BY ?g",
+            &["<g>", "<none>"],
+        ),
+        (
+            "SELECT ?g ?o FROM NAMED :none FROM NAMED :g { GRAPH ?g { OPTIONAL { :x :p ?o } } } ORDER BY ?g",
+            &["<g> \"1\"", "<none> -"],
+        ),
+        (
+            "SELECT ?g ?y FROM NAMED :none { GRAPH ?g { :z :p* ?y } }",
+            &["<none> <z>"],
+        ),
+        (
+            "SELECT ?g ?y FROM NAMED :none { GRAPH ?g { BIND(1 AS ?y) MINUS { ?s ?p ?o } } }",
+            &["<none> \"1\""],
+        ),
+        (
+            "SELECT ?g FROM NAMED :none { VALUES ?g { :none :g } GRAPH ?g {} }",
+            &["<none>"],
+        ),
+        ("SELECT ?g FROM NAMED :none { GRAPH ?g { ?s ?p ?o } }", &[]),
+    ] {
+        assert_eq!(answer(&database, query).unwrap(), expected, "{query}");
+    }
+}

@@ -501,6 +501,12 @@ impl SharedContext {
         dataset.is_none_or(|dataset| dataset.named.binary_search(&graph).is_ok())
     }
 
+    /// True if the clause of the dataset has it as a named graph: it need not have quads.
+    pub(crate) fn is_named_by_clause(&self, graph: TermId) -> bool {
+        let dataset = self.dataset.as_ref();
+        dataset.is_some_and(|dataset| dataset.named.binary_search(&graph).is_ok())
+    }
+
     /// True if GRAPH with the name of a graph looks into it: it need not exist.
     pub(crate) fn is_in_dataset(&self, graph: TermId) -> bool {
         let dataset = self.dataset.as_ref();

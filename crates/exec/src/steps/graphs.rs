@@ -33,21 +33,14 @@ impl EachGraph {
     }
 }
 
-/// The named graphs of the query's dataset that have quads.
+/// The named graphs of the query's dataset: those that its clause names, with quads or without (SPARQL 1.1,
+/// 13.2.2), or else those of the store, which have quads.
 pub(crate) fn named_graphs(cx: &Context) -> Vec<TermId> {
-    let mut graphs = Vec::new();
-    match &cx.dataset {
-        Some(dataset) => {
-            graphs.extend(
-                dataset
-                    .named
-                    .iter()
-                    .copied()
-                    .filter(|g| cx.source.has_graph(*g)),
-            );
-        }
-        None => cx.source.graphs(&mut graphs),
+    if let Some(dataset) = &cx.dataset {
+        return dataset.named.clone();
     }
+    let mut graphs = Vec::new();
+    cx.source.graphs(&mut graphs);
     graphs
 }
 
@@ -57,7 +50,7 @@ pub(crate) fn is_named_graph(cx: &Context, slot: Slot, graph: TermId) -> bool {
         Slot::Const(_) => cx.is_in_dataset(graph),
         Slot::Var(_) => cx.ranges_over(graph),
     };
-    is_in_dataset && cx.source.has_graph(graph)
+    is_in_dataset && (cx.is_named_by_clause(graph) || cx.source.has_graph(graph))
 }
 
 impl Operator for EachGraph {
