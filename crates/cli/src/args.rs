@@ -30,8 +30,8 @@ use crate::spill::SpillArguments;
 use crate::stream_args::{ServerArguments, StreamCommand};
 use crate::values::{
     Prefix, parse_address, parse_context, parse_cors_origin, parse_count, parse_duration,
-    parse_format, parse_graph_format, parse_iri, parse_memory, parse_prefix, parse_public_url,
-    parse_role, parse_seconds, parse_some_bytes, parse_stream_rate, parse_user_name,
+    parse_format, parse_graph_format, parse_iri, parse_prefix, parse_public_url, parse_role,
+    parse_seconds, parse_stream_rate, parse_user_name,
 };
 
 const EXAMPLES: &str = "\

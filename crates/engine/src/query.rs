@@ -126,8 +126,11 @@ impl Running {
             materialized,
             forks,
         };
-        let cx = Arc::new(Context::new(&plan, parts)?);
-        let execution = Execution::new(&plan, cx, workers)?;
+        let begin = || {
+            let cx = Arc::new(Context::new(&plan, parts)?);
+            Ok(Execution::new(&plan, cx, workers)?)
+        };
+        let execution = begin().map_err(|error| holders.name(error))?;
         let prepared = prepared.into_owned();
         Ok(Self {
             execution,

@@ -141,10 +141,7 @@ impl NodeNow {
 ///
 /// # Errors
 /// 404 where the database is no node.
-pub(crate) fn respond(
-    database: &Database,
-    headers: &HeaderMap,
-) -> Result<Response<Body>, Refusal> {
+pub(crate) fn respond(database: &Database, headers: &HeaderMap) -> Result<Response<Body>, Refusal> {
     let now = ClusterNow::of(database).ok_or_else(|| {
         let message = "this server is no node of a cluster; `jindou serve --peers FILE --node NAME` \
                        starts one";

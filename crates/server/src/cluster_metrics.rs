@@ -36,17 +36,20 @@ fn encode_mail(out: &mut Figure<'_>, now: &ClusterNow) -> fmt::Result {
             "Messages of sub-queries between this node and another since they met.",
             |mail| mail.messages,
         ),
-        (
-            "jindou_cluster_message_bytes",
-            "Their bytes.",
-            |mail| mail.bytes,
-        ),
+        ("jindou_cluster_message_bytes", "Their bytes.", |mail| {
+            mail.bytes
+        }),
     ];
     for (name, help, value) in counters {
         let others = now.nodes.iter();
         let others = others.filter(|node| node.state != NodeState::Here);
         let values = others.flat_map(|node| {
-            let of = |direction, mail| ([("node", &*node.name), ("direction", direction)], value(mail));
+            let of = |direction, mail| {
+                (
+                    [("node", &*node.name), ("direction", direction)],
+                    value(mail),
+                )
+            };
             [of("sent", node.sent), of("received", node.received)]
         });
         out.counters((name, help), values)?;

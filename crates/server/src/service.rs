@@ -172,9 +172,7 @@ impl Service {
             }
             Route::Queries if reads => Ok(self.queries_under_way()),
             Route::Live if reads => Ok(respond::whole("text/html", LIVE)),
-            Route::Cluster if reads => {
-                cluster::respond(&self.executor.database, request.headers())
-            }
+            Route::Cluster if reads => cluster::respond(&self.executor.database, request.headers()),
             Route::Health if reads => Ok(self.health()),
             Route::Metrics if reads => {
                 let text = self.executor.metrics.text(self.now().await?);
