@@ -96,12 +96,13 @@ impl Mail {
         limits: MailLimits,
         postman: Arc<dyn Postman>,
     ) -> Result<Arc<Self>, LinkError> {
+        let bell = Arc::clone(&end.bell);
         let shared = Arc::new(Shared {
             fabric: end.fabric,
             bell: end.bell,
             peer: end.peer,
             probe_every: end.options.probe_every,
-            outgoing: Outgoing::new(end.sender, limits.waiting_bytes),
+            outgoing: Outgoing::new(end.sender, bell, limits.waiting_bytes),
             received: Counter::default(),
             is_stopped: AtomicBool::new(false),
         });

@@ -62,12 +62,22 @@ pub fn load_files(paths: &[&Path]) -> Result<Database, EngineError> {
     load(paths.iter().map(|path| Source::path(*path)).collect())
 }
 
-/// Loads sources into an empty database in memory.
+/// Loads sources into an empty database in memory, or where `JINDOU_MEMBERS` is set into a store that as many
+/// members of a cluster read.
 ///
 /// # Errors
 /// Whatever the engine says of them.
 pub fn load(sources: Vec<Source>) -> Result<Database, EngineError> {
-    load_with(sources, settings())
+    load_as_set(sources, settings())
+}
+
+/// As [`load`], with settings.
+fn load_as_set(sources: Vec<Source>, config: Config) -> Result<Database, EngineError> {
+    #[cfg(target_os = "linux")]
+    if let Some(members) = crate::members::Members::of_environment() {
+        return members.load(sources, config);
+    }
+    load_with(sources, config)
 }
 
 /// Loads sources into an empty database in memory, with settings.
@@ -86,7 +96,7 @@ pub fn load_with(sources: Vec<Source>, config: Config) -> Result<Database, Engin
 /// # Errors
 /// Whatever the engine says of them.
 pub fn load_quads<'a>(quads: impl IntoIterator<Item = &'a Quad>) -> Result<Database, EngineError> {
-    load_quads_with(quads, settings())
+    load(vec![as_source(quads)])
 }
 
 /// As [`load_quads`], with settings.
@@ -97,6 +107,22 @@ pub fn load_quads_with<'a>(
     quads: impl IntoIterator<Item = &'a Quad>,
     config: Config,
 ) -> Result<Database, EngineError> {
+    load_with(vec![as_source(quads)], config)
+}
+
+/// Loads the data of a test that calls endpoints, as [`load`] does.
+///
+/// # Errors
+/// Whatever the engine says of them.
+pub fn load_quads_calling<'a>(
+    quads: impl IntoIterator<Item = &'a Quad>,
+    endpoints: &Arc<Endpoints>,
+) -> Result<Database, EngineError> {
+    load_as_set(vec![as_source(quads)], endpoints.config())
+}
+
+/// Quads as a document.
+fn as_source<'a>(quads: impl IntoIterator<Item = &'a Quad>) -> Source {
     let mut writer = RdfSerializer::from_format(RdfFormat::NQuads).for_writer(Vec::new());
     for quad in quads {
         writer
@@ -104,7 +130,7 @@ pub fn load_quads_with<'a>(
             .expect("writing to memory never fails");
     }
     let bytes = writer.finish().expect("writing to memory never fails");
-    load_with(vec![Source::bytes("data.nq", bytes)], config)
+    Source::bytes("data.nq", bytes)
 }
 
 /// Endpoints in this process: for each IRI the database that answers. Others cannot be reached.

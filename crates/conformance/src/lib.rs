@@ -61,6 +61,8 @@ pub mod graph_text;
 pub mod isomorphism;
 pub mod latitude;
 pub mod manifest;
+#[cfg(target_os = "linux")]
+pub mod members;
 pub mod part;
 pub mod path;
 pub mod path_definition;

@@ -7,7 +7,7 @@
 
 use jindou_conformance::answer::{self, Answer, Table};
 use jindou_conformance::data::{read_tar_zstd, require};
-use jindou_conformance::engines::{Endpoints, ask, guarded, load_quads_with};
+use jindou_conformance::engines::{Endpoints, ask, guarded, load_quads_calling};
 use jindou_conformance::isomorphism::isomorphic;
 use jindou_conformance::manifest::{self, BASE, Test};
 use jindou_conformance::record::{Counts, record};
@@ -306,11 +306,11 @@ fn evaluate(files: &Files, test: &Test) -> Result<(), Failure> {
         for path in paths {
             quads.extend(manifest::parse_graph(files, path)?);
         }
-        let database = load_quads_with(&quads, endpoints.config())?;
+        let database = load_quads_calling(&quads, &endpoints)?;
         databases.insert(endpoint.clone(), database);
     }
     endpoints.serve(databases);
-    let database = load_quads_with(&quads, endpoints.config())?;
+    let database = load_quads_calling(&quads, &endpoints)?;
     let actual = ask(&database, query, Some(&base(test)))?;
     let computed = computed_variables(query, &base(test));
     let wrong = |what: &str, actual: &Answer| {

@@ -4,8 +4,10 @@
 //! the order in which they were pushed, each once.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
+use jindou_fabric::remote::Doorbell;
 use jindou_fabric::ring::{RingError, Sender, Sending};
 use parking_lot::{Condvar, Mutex};
 
@@ -19,12 +21,20 @@ const ASK_EVERY: Duration = Duration::from_millis(10);
 /// Messages on their way into a ring.
 pub(super) struct Outgoing {
     /// `None` once the mail has ended. Locked before the queue, and by nobody who waits for the peer.
-    sender: Mutex<Option<Sender>>,
+    writer: Mutex<Option<Writer>>,
     queue: Mutex<Queue>,
     /// The queue came down to its limit, or the mail has ended.
     has_room: Condvar,
     limit_bytes: usize,
     sent: Counter,
+}
+
+/// Who writes to the ring.
+struct Writer {
+    sender: Sender,
+    bell: Arc<Doorbell>,
+    /// How often the bell had rung before the first of the flights began that have not landed.
+    rung_before: Option<u64>,
 }
 
 /// Messages that the sender has not taken.
@@ -50,9 +60,15 @@ pub(super) enum Left {
 }
 
 impl Outgoing {
-    pub(super) fn new(sender: Sender, limit_bytes: usize) -> Self {
+    /// The bell is the one that the receiver rings.
+    pub(super) fn new(sender: Sender, bell: Arc<Doorbell>, limit_bytes: usize) -> Self {
+        let writer = Writer {
+            sender,
+            bell,
+            rung_before: None,
+        };
         Self {
-            sender: Mutex::new(Some(sender)),
+            writer: Mutex::new(Some(writer)),
             queue: Mutex::default(),
             has_room: Condvar::new(),
             limit_bytes,
@@ -81,19 +97,33 @@ impl Outgoing {
     /// # Errors
     /// Those of [`Sender::stage`] and [`Sender::flush`].
     pub(super) fn pump(&self) -> Result<Left, RingError> {
-        self.write(self.sender.lock().as_mut())
+        self.write(self.writer.lock().as_mut())
     }
 
     /// The same, or `None` if another thread does so now.
     pub(super) fn try_pump(&self) -> Option<Result<Left, RingError>> {
-        let mut sender = self.sender.try_lock()?;
-        Some(self.write(sender.as_mut()))
+        let mut writer = self.writer.try_lock()?;
+        Some(self.write(writer.as_mut()))
     }
 
-    fn write(&self, sender: Option<&mut Sender>) -> Result<Left, RingError> {
-        let Some(sender) = sender else {
+    fn write(&self, writer: Option<&mut Writer>) -> Result<Left, RingError> {
+        let Some(writer) = writer else {
             return Ok(Left::Nothing);
         };
+        let count = writer.bell.count();
+        let rung_before = *writer.rung_before.get_or_insert(count);
+        let left = self.write_some(&mut writer.sender)?;
+        if left == Left::Flights {
+            return Ok(left);
+        }
+        writer.rung_before = None;
+        // The receiver rings once. It may have made room, and rung, after a flight looked for room and before
+        // that landed: then what the flight found is old, and no other ring follows.
+        let is_old = left == Left::NoRoom && writer.bell.count() != rung_before;
+        Ok(if is_old { Left::More } else { left })
+    }
+
+    fn write_some(&self, sender: &mut Sender) -> Result<Left, RingError> {
         for _ in 0..MOST_ROUNDS {
             let is_all = self.stage(sender)?;
             match sender.flush()? {
@@ -169,8 +199,8 @@ impl Outgoing {
 
     /// Sends nothing from now on, and nobody waits; gives the sender, the first time.
     pub(super) fn end(&self) -> Option<Sender> {
-        let mut place = self.sender.lock();
-        let sender = place.take();
+        let mut place = self.writer.lock();
+        let sender = place.take().map(|writer| writer.sender);
         let mut queue = self.queue.lock();
         *queue = Queue {
             has_ended: true,

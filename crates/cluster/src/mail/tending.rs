@@ -17,9 +17,11 @@ use crate::calls::is_interrupt;
 
 /// Messages that are received before what waits is written.
 const MOST_AT_ONCE: usize = 64;
-/// How long the first flights are waited for before it is looked whether they landed. Each further wait is
-/// twice as long: a landing is noticed after twice the time that it took, at most.
+/// How long flights are waited for before it is looked whether they landed. Each further wait is twice as
+/// long, up to [`LONGEST_LOOK`]: other flights may have begun when the first ones landed.
 const FIRST_LOOK: Duration = Duration::from_micros(50);
+/// Even while flights follow each other without end, each is noticed that long after its landing.
+const LONGEST_LOOK: Duration = Duration::from_millis(1);
 /// What the postman hears if it panicked.
 pub(super) const BROKEN: &str = "broken";
 
@@ -137,7 +139,7 @@ impl Tending {
         self.look_after = if has_rung || left != Left::Flights {
             FIRST_LOOK
         } else {
-            (self.look_after * 2).min(self.shared.probe_every)
+            (self.look_after * 2).min(LONGEST_LOOK)
         };
         Ok(())
     }

@@ -1,0 +1,121 @@
+//! How is a graph asked that several members of a cluster have, which meet over the network?
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use jindou_engine::ingest::{Progress, Source};
+use jindou_engine::{
+    Between, ClusterOptions, Config, Database, EngineError, Fsync, LoadOptions, PeerList,
+};
+
+/// How long members may take to meet.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Shards of a graph.
+const SHARDS: usize = 8;
+
+/// How many members there are, and how they reach each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Members {
+    /// How many.
+    pub count: usize,
+    /// They map each other's memory; otherwise all goes over TCP.
+    pub maps_memory: bool,
+}
+
+impl Members {
+    /// Those that `JINDOU_MEMBERS` asks for, as in `3` or `3,tcp`.
+    ///
+    /// # Panics
+    /// If it says something else.
+    #[must_use]
+    pub fn of_environment() -> Option<Self> {
+        let text = std::env::var("JINDOU_MEMBERS").ok()?;
+        let (count, way) = text.split_once(',').unwrap_or((&text, ""));
+        let count = count.parse().ok().filter(|count| *count > 0);
+        let maps_memory = match way {
+            "" => true,
+            "tcp" => false,
+            _ => panic!("JINDOU_MEMBERS={text}: a number, and `,tcp` where all goes over TCP"),
+        };
+        Some(Self {
+            count: count.unwrap_or_else(|| panic!("JINDOU_MEMBERS={text}: a number")),
+            maps_memory,
+        })
+    }
+
+    /// Loads sources into a store that all members read, and gives one of them, at each call another one. The
+    /// others, and the store, are there for as long as that one.
+    ///
+    /// # Errors
+    /// Whatever the engine says of the sources.
+    ///
+    /// # Panics
+    /// If the members do not meet.
+    pub fn load(self, sources: Vec<Source>, mut config: Config) -> Result<Database, EngineError> {
+        static ASKED: AtomicUsize = AtomicUsize::new(0);
+        let folder = Arc::new(tempfile::tempdir().expect("a folder for a store"));
+        let location = folder.path().join("store");
+        let mut of_store = Config::default();
+        of_store.durability.fsync = Fsync::Never;
+        let (options, progress) = (LoadOptions::default(), Progress::default());
+        drop(Database::create(
+            &location, sources, &options, &progress, of_store,
+        )?);
+        let peers = self.peers();
+        let asked = ASKED.fetch_add(1, Ordering::Relaxed) % self.count;
+        let others = (0..self.count).filter(|number| *number != asked);
+        let others: Result<Vec<Database>, EngineError> = others
+            .map(|number| self.member(&location, &peers, number, config.clone()))
+            .collect();
+        // What stands between queries and the graph is there for as long as the database.
+        let kept = Arc::new((others?, folder));
+        config.between = Some(Between(Arc::new(move |source| {
+            let _kept = &kept;
+            source
+        })));
+        let database = self.member(&location, &peers, asked, config)?;
+        let has_all = database.wait_for_cluster(PATIENCE);
+        assert!(has_all, "they do not meet: {:?}", database.cluster());
+        Ok(database)
+    }
+
+    fn member(
+        self,
+        location: &Path,
+        peers: &PeerList,
+        number: usize,
+        config: Config,
+    ) -> Result<Database, EngineError> {
+        let database = Database::open_to_read(location, config)?;
+        database.join(ClusterOptions {
+            peers: peers.clone(),
+            secret: None,
+            node: peers.node(&name(number)).expect("it is in the list"),
+            maps_memory: self.maps_memory,
+        })?;
+        Ok(database)
+    }
+
+    /// A list of members at ports that nobody has.
+    fn peers(self) -> PeerList {
+        let ports: Vec<TcpListener> = (0..self.count)
+            .map(|_| TcpListener::bind("127.0.0.1:0").expect("a port"))
+            .collect();
+        let members = ports.iter().enumerate().map(|(number, port)| {
+            let address = port.local_addr().expect("it has one");
+            format!(
+                "[[node]]\nname = \"{}\"\naddress = \"{address}\"\n",
+                name(number)
+            )
+        });
+        let text = format!("shards = {SHARDS}\n{}", members.collect::<String>());
+        PeerList::parse(&text).expect("a list of peers")
+    }
+}
+
+fn name(number: usize) -> String {
+    format!("member-{number}")
+}
