@@ -37,7 +37,7 @@ use crate::values::{
 const EXAMPLES: &str = "\
 Examples:
   jindou demo                                     generate data, query it, serve it
-  jindou cluster dev                              the same at three nodes of a cluster
+  jindou cluster dev                              the same data at three servers that answer as one
   jindou serve data.ttl                           load a file, then answer at http://127.0.0.1:7878/
   jindou query --data data.ttl --query 'SELECT * WHERE { ?s ?p ?o } LIMIT 10'
   jindou load --location store data.nt.gz more.ttl
