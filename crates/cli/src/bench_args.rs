@@ -141,9 +141,10 @@ pub(crate) struct BenchArguments {
 #[command(after_help = "\
 Examples:
   jindou bench nodes --universities 10 --nodes 3
+  jindou bench nodes --processes --fabric tcp
 
 The nodes share this process: nothing travels over a network, and what would is counted.
-With `--fabric tcp` it travels over loopback.")]
+With `--fabric tcp` it travels over loopback. With `--processes` each node is a process.")]
 pub(crate) struct NodesArguments {
     /// How many universities
     #[arg(
@@ -172,9 +173,12 @@ pub(crate) struct NodesArguments {
         allow_negative_numbers = true
     )]
     pub(crate) shards: NonZeroU32,
-    /// How the nodes reach each other's memory
-    #[arg(long, value_enum, default_value_t = FabricName::Local, value_name = "HOW")]
-    pub(crate) fabric: FabricName,
+    /// How the nodes reach each other's memory [default: local, and shared-memory between processes]
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub(crate) fabric: Option<FabricName>,
+    /// Have each node be a process that meets the others over loopback
+    #[arg(long)]
+    pub(crate) processes: bool,
     /// Timed runs of each query in each way and round
     #[arg(
         long,

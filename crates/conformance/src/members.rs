@@ -70,15 +70,18 @@ impl Members {
         let others: Result<Vec<Database>, EngineError> = others
             .map(|number| self.member(&location, &peers, number, config.clone()))
             .collect();
+        let others = others?;
         // What stands between queries and the graph is there for as long as the database.
-        let kept = Arc::new((others?, folder));
+        let kept = Arc::new((others.clone(), folder));
         config.between = Some(Between(Arc::new(move |source| {
             let _kept = &kept;
             source
         })));
         let database = self.member(&location, &peers, asked, config)?;
-        let has_all = database.wait_for_cluster(PATIENCE);
-        assert!(has_all, "they do not meet: {:?}", database.cluster());
+        for member in others.iter().chain([&database]) {
+            let has_all = member.wait_for_cluster(PATIENCE);
+            assert!(has_all, "they do not meet: {:?}", member.cluster());
+        }
         Ok(database)
     }
 

@@ -276,6 +276,46 @@ fn a_node_that_goes_takes_its_shards_along_and_brings_them_back() {
     }
 }
 
+/// What comes of a query before all nodes have met is right, or says that something is lost; a message that
+/// comes before its sender is known is not dropped, which would have the query wait for ever.
+#[test]
+fn queries_that_come_while_nodes_meet_are_answered_or_refused() {
+    let folder = store();
+    let location = folder.path().join("store");
+    let one = Database::open_to_read(&location, Config::default()).expect("it opens");
+    let expected = rows(&one, QUERIES[1]).unwrap();
+    for _ in 0..10 {
+        let peers = list(NODES);
+        let nodes: Vec<Database> = peers
+            .peers()
+            .iter()
+            .map(|peer| {
+                let node = Node {
+                    policy: ForkPolicy::ForkJoin,
+                    ..node(&location, &peers, &peer.name)
+                };
+                node.start().expect("it starts")
+            })
+            .collect();
+        let begin = Instant::now();
+        let mut answered = 0;
+        while answered < nodes.len() {
+            assert!(begin.elapsed() < PATIENCE, "{:?}", nodes[0].cluster());
+            answered = 0;
+            for database in &nodes {
+                match rows(database, QUERIES[1]) {
+                    Ok(found) => {
+                        assert_eq!(found, expected);
+                        answered += 1;
+                    }
+                    Err(EngineError::ShardLost { .. }) => {}
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn nodes_of_other_stores_lists_and_secrets_do_not_join() {
     let folder = store();

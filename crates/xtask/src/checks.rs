@@ -126,20 +126,37 @@ fn tests(root: &Path, summary: &mut Summary) -> anyhow::Result<bool> {
 }
 
 /// The suites with recorded answers, over three nodes to which all rows go whose keys these have: as they
-/// are, and as messages.
+/// are, and as messages; and over three that meet by the network, which take no updates yet.
 fn on_nodes(root: &Path, summary: &mut Summary) -> anyhow::Result<bool> {
+    let read = ["sparql_w3c", "reference_data"];
+    let all = ["sparql_w3c", "reference_data", "update_eval"];
+    let logical = ("JINDOU_NODES", "3");
+    let mut ways = vec![
+        (&all[..], vec![logical, ("JINDOU_FORKS", "1")]),
+        (
+            &all,
+            vec![
+                logical,
+                ("JINDOU_FORKS", "1"),
+                ("JINDOU_FORK_MESSAGES", "1"),
+            ],
+        ),
+    ];
+    if cfg!(target_os = "linux") {
+        ways.push((&read, vec![("JINDOU_MEMBERS", "3")]));
+        ways.push((
+            &read,
+            vec![("JINDOU_MEMBERS", "3,tcp"), ("JINDOU_FORKS", "1")],
+        ));
+    }
     let mut held = true;
-    for by_messages in [false, true] {
+    for (tests, settings) in ways {
         let mut command = cargo(root);
         command.args(["test", "--workspace", "--no-fail-fast"]);
-        for test in ["sparql_w3c", "update_eval", "reference_data"] {
+        for test in tests {
             command.args(["--test", test]);
         }
-        command.args(["--", "--show-output"]);
-        command.env("JINDOU_NODES", "3").env("JINDOU_FORKS", "1");
-        if by_messages {
-            command.env("JINDOU_FORK_MESSAGES", "1");
-        }
+        command.args(["--", "--show-output"]).envs(settings);
         held &= run_tests(&mut command, summary)?;
     }
     Ok(held)

@@ -119,16 +119,24 @@ fn operators(arguments: OperatorArguments) -> anyhow::Result<()> {
 }
 
 fn nodes(arguments: NodesArguments) -> anyhow::Result<()> {
+    let fabric = match (arguments.fabric, arguments.processes) {
+        (Some(FabricName::Local), true) => {
+            bail!("processes do not copy each other's memory: use --fabric shared-memory or tcp")
+        }
+        (Some(FabricName::Local) | None, false) => NodeFabric::Local,
+        (Some(FabricName::SharedMemory), _) | (None, true) => NodeFabric::SharedMemory,
+        (Some(FabricName::Tcp), _) => NodeFabric::Tcp,
+    };
+    let processes = arguments
+        .processes
+        .then(|| ChildProgram::this(&["bench-child"]));
     let options = nodes::Options {
         universities: arguments.universities.get(),
         folder: arguments.data,
         nodes: arguments.nodes.get(),
         shards: Shards::new(arguments.shards.get())?,
-        fabric: match arguments.fabric {
-            FabricName::Local => NodeFabric::Local,
-            FabricName::SharedMemory => NodeFabric::SharedMemory,
-            FabricName::Tcp => NodeFabric::Tcp,
-        },
+        fabric,
+        processes: processes.transpose()?,
         runs: arguments.runs.get(),
     };
     let report = nodes::measure(&options, note)?;
@@ -223,6 +231,10 @@ pub(super) fn print_report(
 /// What keeps the child from measuring.
 pub(crate) fn child(arguments: &BenchChildArguments) -> anyhow::Result<()> {
     let arguments = &arguments.arguments;
+    #[cfg(target_os = "linux")]
+    if nodes::child(arguments)? {
+        return Ok(());
+    }
     if !hostile::child(arguments)? && !child::main(arguments)? {
         bail!("bench-child is started by `jindou bench` only; use that");
     }

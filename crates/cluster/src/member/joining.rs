@@ -12,13 +12,13 @@ use serde::{Deserialize, Serialize};
 use super::Member;
 use crate::Advert;
 use crate::advert::AdvertError;
-use crate::calls::{Link, LinkError, Listening, OpenEnd};
+use crate::calls::{Link, LinkEnd, LinkError, Listening, OpenEnd};
 use crate::hello::{Greeted, HelloError};
 use crate::mail::{Mail, Postman};
 
 /// What there is between this node and a peer.
 pub(super) struct PeerLink {
-    /// Of all links of this member.
+    /// No other link of this member has it.
     pub(super) number: u64,
     /// What the peer told of its shards.
     pub(super) advert: Advert,
@@ -30,6 +30,35 @@ pub(super) struct PeerLink {
     pub(super) mail: Arc<Mail>,
     /// The peer asks this node.
     _answering: Listening,
+}
+
+/// All that a link needs but for its mail, which is not opened before the member has the link: what comes may
+/// be answered at once.
+pub(super) struct Joined {
+    number: u64,
+    advert: Advert,
+    is_mapped: bool,
+    calls: Arc<Link>,
+    answering: Listening,
+    mail: LinkEnd,
+}
+
+impl Joined {
+    /// The link, whose messages come to the member from now on: these wait until it has the link.
+    pub(super) fn open(self, member: &Arc<Member>) -> Result<PeerLink, LinkError> {
+        let postman = Arc::new(AtDoor {
+            member: Arc::downgrade(member),
+            number: self.number,
+        });
+        Ok(PeerLink {
+            number: self.number,
+            advert: self.advert,
+            is_mapped: self.is_mapped,
+            calls: self.calls,
+            mail: Mail::start(self.mail, member.options.mail, postman)?,
+            _answering: self.answering,
+        })
+    }
 }
 
 /// Why two members that know each other are not joined.
@@ -99,7 +128,7 @@ pub(super) fn join(
     mut greeted: Greeted,
     stream: TcpStream,
     number: u64,
-) -> Result<PeerLink, JoinError> {
+) -> Result<Joined, JoinError> {
     let peer = greeted.node;
     let ends = Ends::new(member, peer)?;
     let told = Told {
@@ -122,17 +151,13 @@ pub(super) fn join(
     let asking = ends.asking.join(&requests)?;
     let answering = ends.answering.join(&answers)?;
     let mail = ends.mail.join(&mail)?;
-    let postman = Arc::new(AtDoor {
-        member: Arc::downgrade(member),
-        number,
-    });
-    Ok(PeerLink {
+    Ok(Joined {
         number,
         advert,
         is_mapped: member.fabric.is_neighbour(peer),
         calls: Arc::new(Link::over(asking, &member.counts)),
-        _answering: Listening::start(Arc::clone(&member.server), answering)?,
-        mail: Mail::start(mail, member.options.mail, postman)?,
+        answering: Listening::start(Arc::clone(&member.server), answering)?,
+        mail,
     })
 }
 

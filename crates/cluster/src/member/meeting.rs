@@ -230,9 +230,8 @@ fn meet(member: &Arc<Member>, stream: TcpStream, role: Role) -> Result<(), JoinE
         ));
     }
     let number = member.meeting.next_link.fetch_add(1, Ordering::Relaxed);
-    let link = join(member, greeted, stream, number)?;
-    member.joined(peer, Arc::new(link));
-    Ok(())
+    let joined = join(member, greeted, stream, number)?;
+    Ok(member.joined(peer, joined)?)
 }
 
 /// Takes what comes, until the listener is ended.

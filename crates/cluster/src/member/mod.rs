@@ -23,7 +23,7 @@ use jindou_model::{NodeId, ShardId, SnapshotNumber, TermId};
 use jindou_partition::ShardMap;
 use parking_lot::{Mutex, RwLock};
 
-use self::joining::PeerLink;
+use self::joining::{Joined, PeerLink};
 use self::meeting::Meeting;
 use crate::calls::{LinkError, LinkOptions, ServedShards, ShardServer};
 use crate::hello::Facts;
@@ -352,8 +352,9 @@ impl Member {
     }
 
     /// A peer is there, in place of what was there of it.
-    fn joined(&self, node: NodeId, link: Arc<PeerLink>) {
+    fn joined(self: &Arc<Self>, node: NodeId, joined: Joined) -> Result<(), LinkError> {
         let mut links = self.links.lock();
+        let link = Arc::new(joined.open(self)?);
         let (number, mail) = (link.number, Arc::clone(&link.mail));
         let before = links[node.0 as usize].replace(link);
         *self.seen.write() = Arc::new(self.see(&links));
@@ -368,6 +369,7 @@ impl Member {
         if mail.is_over() {
             self.lost(node, number, "it is lost");
         }
+        Ok(())
     }
 
     /// A link broke, unless there is another one to the same peer by now.

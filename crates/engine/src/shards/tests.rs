@@ -250,6 +250,32 @@ fn a_shard_has_the_rows_that_it_owns_and_no_others() {
 }
 
 #[test]
+fn only_the_shards_that_are_wanted_are_cut() {
+    for seed in seeds() {
+        let one = database(&mut Random(seed)).graph();
+        let shards = Shards::new(8).unwrap();
+        let all = one.snapshot.cut(shards).unwrap();
+        let wanted: BTreeSet<ShardId> = shards.all().filter(|s| s.0 % 3 == 1).collect();
+        let allocate = |_, bytes| Ok(jindou_fabric::RegionBuilder::new(bytes));
+        let some = one.snapshot.cut_in(shards, &wanted, &allocate).unwrap();
+        assert!(some.shards.iter().map(|(shard, _)| shard).eq(&wanted));
+        for (shard, part) in &some.shards {
+            let quads = |snapshot: &Snapshot| {
+                let mut quads = Vec::new();
+                let flow = snapshot.for_each_quad(&pattern(None, None, None), &mut |s, p, o, g| {
+                    quads.push((s, p, o, g));
+                    ControlFlow::Continue(())
+                });
+                assert!(flow.is_continue());
+                quads
+            };
+            let (_, whole) = &all.shards[shard.0 as usize];
+            assert_eq!(quads(part), quads(whole), "seed {seed}, shard {}", shard.0);
+        }
+    }
+}
+
+#[test]
 fn lists_are_followed_alike() {
     for seed in seeds() {
         let pair = pair(seed);

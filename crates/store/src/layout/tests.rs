@@ -223,7 +223,7 @@ proptest! {
         keys in keys(), shape in shape(), seed: u64, bits in 1..5_u32,
     ) {
         let shards = Shards::new(1 << bits).unwrap();
-        for (number, part) in Segment::from_sorted(&edges(&keys, shape, seed)).cut(shards)
+        for (number, part) in Segment::from_sorted(&edges(&keys, shape, seed)).cut(shards, |_| true)
             .into_iter().enumerate()
         {
             let owner = ShardId(number as u32);

@@ -1,9 +1,12 @@
 //! What does it cost a query that the graph is on several nodes, and how do its rows get to their keys
 //! best?
 //!
-//! The nodes are logical ones: they share this process and its cores, and reach each other's memory by
-//! copying it, as processes of one machine do, or over loopback. What is seen is what dividing the work
-//! costs, and how much would travel.
+//! The nodes are logical ones, which share this process and reach each other's memory by copying it, as
+//! processes of one machine do, or over loopback; or they are processes. All share the cores of one machine.
+//! What is seen is what dividing the work costs, and how much would travel.
+
+#[cfg(target_os = "linux")]
+mod processes;
 
 use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
@@ -13,7 +16,12 @@ use jindou_engine::ingest::{LoadOptions, Progress, Source};
 use jindou_engine::{Config, Database, ForkPolicy, NodeFabric, QueryOptions, Shards};
 use serde::Serialize;
 
+#[cfg(target_os = "linux")]
+pub use self::processes::child;
+#[cfg(target_os = "linux")]
+use self::processes::{ProcessOptions, Processes};
 use crate::BenchError;
+use crate::child::ChildProgram;
 use crate::data;
 use crate::machine::Machine;
 use crate::run;
@@ -32,6 +40,8 @@ pub struct Options {
     pub shards: Shards,
     /// How the nodes reach each other's memory.
     pub fabric: NodeFabric,
+    /// Nodes are processes, started so; otherwise they share this one.
+    pub processes: Option<ChildProgram>,
     /// Timed runs of each query in each way and round.
     pub runs: u32,
 }
@@ -53,6 +63,8 @@ pub struct NodesReport {
     pub shards: usize,
     /// How the nodes reach each other's memory.
     pub fabric: &'static str,
+    /// Nodes are processes.
+    pub are_processes: bool,
     /// By query.
     pub figures: Vec<NodesFigures>,
 }
@@ -111,6 +123,82 @@ impl NodesFigures {
     }
 }
 
+/// The data on nodes.
+enum Asked {
+    Logical(Database),
+    #[cfg(target_os = "linux")]
+    Processes(Processes),
+}
+
+impl Asked {
+    fn database(&self) -> &Database {
+        match self {
+            Self::Logical(database) => database,
+            #[cfg(target_os = "linux")]
+            Self::Processes(processes) => &processes.database,
+        }
+    }
+}
+
+/// Where the data is.
+struct Places {
+    file: PathBuf,
+    folder: tempfile::TempDir,
+}
+
+impl Places {
+    /// The data on one node, or on several that have rows get to their keys so.
+    fn load(&self, options: &Options, policy: Option<ForkPolicy>) -> Result<Asked, BenchError> {
+        let mut config = Config::default();
+        if let Some(policy) = policy {
+            if let Some(child) = &options.processes {
+                return self.start(options, policy, child);
+            }
+            config.shards = options.shards;
+            config.nodes = options.nodes;
+            config.node_fabric = options.fabric;
+            config.fork_policy = policy;
+        }
+        let database = Database::with_config(config);
+        let source = vec![Source::path(&self.file)];
+        database.load(source, &LoadOptions::default(), &Progress::default())?;
+        Ok(Asked::Logical(database))
+    }
+
+    #[cfg(target_os = "linux")]
+    fn start(
+        &self,
+        options: &Options,
+        policy: ForkPolicy,
+        child: &ChildProgram,
+    ) -> Result<Asked, BenchError> {
+        let store = self.folder.path().join("store");
+        if !store.exists() {
+            let source = vec![Source::path(&self.file)];
+            let (load, progress) = (LoadOptions::default(), Progress::default());
+            Database::create(&store, source, &load, &progress, Config::default())?;
+        }
+        let processes = Processes::start(&ProcessOptions {
+            store: &store,
+            folder: self.folder.path(),
+            nodes: options.nodes,
+            shards: options.shards.count(),
+            policy,
+            maps_memory: options.fabric != NodeFabric::Tcp,
+            child,
+        })?;
+        Ok(Asked::Processes(processes))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn start(&self, _: &Options, _: ForkPolicy, _: &ChildProgram) -> Result<Asked, BenchError> {
+        Err(BenchError::Child {
+            command: "a node".to_owned(),
+            reason: "processes are nodes on Linux only".to_owned(),
+        })
+    }
+}
+
 /// Measures.
 ///
 /// # Errors
@@ -118,33 +206,30 @@ impl NodesFigures {
 pub fn measure(options: &Options, mut note: impl FnMut(&str)) -> Result<NodesReport, BenchError> {
     note("generating the data");
     let file = data::lubm_file(&options.folder, Lubm::new(options.universities, 0))?;
-    let mut load = |policy: Option<ForkPolicy>| -> Result<Database, BenchError> {
+    let folder = tempfile::tempdir().map_err(BenchError::io("a folder"))?;
+    let places = Places {
+        file: file.path.clone(),
+        folder,
+    };
+    let mut load = |policy: Option<ForkPolicy>| {
         note(&format!("loading, {}", way(policy)));
-        let mut config = Config::default();
-        if let Some(policy) = policy {
-            config.shards = options.shards;
-            config.nodes = options.nodes;
-            config.node_fabric = options.fabric;
-            config.fork_policy = policy;
-        }
-        let database = Database::with_config(config);
-        let source = vec![Source::path(&file.path)];
-        database.load(source, &LoadOptions::default(), &Progress::default())?;
-        Ok(database)
+        places.load(options, policy)
     };
     let one = load(None)?;
     let dynamic = load(Some(ForkPolicy::Dynamic))?;
     let in_place = load(Some(ForkPolicy::InPlace))?;
     let fork_join = load(Some(ForkPolicy::ForkJoin))?;
+    let [one, dynamic, in_place, fork_join] =
+        [&one, &dynamic, &in_place, &fork_join].map(Asked::database);
     let mut figures = Vec::with_capacity(QUERIES.len());
     for (name, text) in QUERIES {
         note(name);
-        let rows = run::as_ids(&one, text, 1)?.rows;
+        let rows = run::as_ids(one, text, 1)?.rows;
         let ways = [
-            (&one, None),
-            (&dynamic, Some(ForkPolicy::Dynamic)),
-            (&in_place, Some(ForkPolicy::InPlace)),
-            (&fork_join, Some(ForkPolicy::ForkJoin)),
+            (one, None),
+            (dynamic, Some(ForkPolicy::Dynamic)),
+            (in_place, Some(ForkPolicy::InPlace)),
+            (fork_join, Some(ForkPolicy::ForkJoin)),
         ];
         let mut medians = ways.map(|_| Vec::with_capacity(ROUNDS));
         for _ in 0..ROUNDS {
@@ -165,9 +250,9 @@ pub fn measure(options: &Options, mut note: impl FnMut(&str)) -> Result<NodesRep
             dynamic_ms,
             in_place_ms,
             fork_join_ms,
-            dynamic: traffic(&dynamic, text)?,
-            in_place: traffic(&in_place, text)?,
-            fork_join: traffic(&fork_join, text)?,
+            dynamic: traffic(dynamic, text)?,
+            in_place: traffic(in_place, text)?,
+            fork_join: traffic(fork_join, text)?,
         });
     }
     Ok(NodesReport {
@@ -176,6 +261,7 @@ pub fn measure(options: &Options, mut note: impl FnMut(&str)) -> Result<NodesRep
         nodes: options.nodes,
         shards: options.shards.count(),
         fabric: reached(options.fabric),
+        are_processes: options.processes.is_some(),
         figures,
     })
 }
@@ -222,12 +308,17 @@ impl Display for NodesReport {
             nodes,
             shards,
             fabric,
+            are_processes,
             ..
         } = self;
+        let kind = match are_processes {
+            true => "nodes, each a process, ",
+            false => "logical nodes of this process, ",
+        };
         writeln!(f, "{}", self.machine)?;
         writeln!(
             f,
-            "LUBM({universities}), {shards} shards on {nodes} logical nodes of this process, whose memory \
+            "LUBM({universities}), {shards} shards on {nodes} {kind}whose memory \
              is {fabric}; one thread reads, medians in ms\n"
         )?;
         let mut times = Table::new([
@@ -303,6 +394,7 @@ mod tests {
             nodes: 3,
             shards: Shards::new(8).unwrap(),
             fabric: NodeFabric::SharedMemory,
+            processes: None,
             runs: 1,
         };
         let report = measure(&options, |_| ()).unwrap();

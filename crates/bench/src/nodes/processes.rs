@@ -1,0 +1,180 @@
+//! What is a cluster of processes that a measurement asks?
+//!
+//! This process is the first node. The others are started as children, which read the same store, and end
+//! when their standard input does: with this process, however that ends.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::Read as _;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use jindou_engine::{ClusterOptions, Config, Database, ForkPolicy, PeerList};
+
+use crate::BenchError;
+use crate::child::ChildProgram;
+
+/// The child's task.
+const TASK: &str = "cluster-node";
+/// How long nodes may take to meet.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Nodes that are processes.
+pub(super) struct Processes {
+    /// The node that is this process.
+    pub(super) database: Database,
+    children: Vec<Child>,
+}
+
+/// What the nodes of a cluster have in common.
+pub(super) struct ProcessOptions<'a> {
+    /// The store that all read.
+    pub(super) store: &'a Path,
+    /// Where the list of nodes is written.
+    pub(super) folder: &'a Path,
+    pub(super) nodes: u32,
+    pub(super) shards: usize,
+    pub(super) policy: ForkPolicy,
+    pub(super) maps_memory: bool,
+    pub(super) child: &'a ChildProgram,
+}
+
+impl Processes {
+    /// Starts the nodes, and waits until they have met.
+    pub(super) fn start(options: &ProcessOptions<'_>) -> Result<Self, BenchError> {
+        let list = list(options)?;
+        let file = options.folder.join(format!("{:?}.toml", options.policy));
+        fs::write(&file, &list).map_err(BenchError::io("the list of nodes"))?;
+        let mut children = Vec::new();
+        for number in 1..options.nodes {
+            let mut command = Command::new(&options.child.program);
+            command
+                .args(&options.child.arguments)
+                .arg(TASK)
+                .args([options.store, &file])
+                .args([name(number), policy_name(options.policy).to_owned()])
+                .arg(options.maps_memory.to_string())
+                .stdin(Stdio::piped())
+                .stdout(Stdio::null());
+            let child = command.spawn();
+            children.push(child.map_err(|error| failed(error.to_string()))?);
+        }
+        let database = join(
+            options.store,
+            &list,
+            &name(0),
+            options.policy,
+            options.maps_memory,
+        );
+        let processes = Self {
+            database: database?,
+            children,
+        };
+        match processes.database.wait_for_cluster(PATIENCE) {
+            true => Ok(processes),
+            false => Err(failed(format!("{:?}", processes.database.cluster()))),
+        }
+    }
+}
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        for child in &mut self.children {
+            drop(child.stdin.take());
+            // It ends of itself; of one that does not, nothing is left after the kill.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Is this node until the standard input ends, if the arguments say so.
+///
+/// # Errors
+/// Those of the database.
+pub fn child(arguments: &[OsString]) -> Result<bool, BenchError> {
+    let texts: Option<Vec<&str>> = arguments.iter().map(|text| text.to_str()).collect();
+    let Some([TASK, store, list, name, policy, maps_memory]) = texts.as_deref() else {
+        return Ok(false);
+    };
+    let text = fs::read_to_string(list).map_err(BenchError::io("the list of nodes"))?;
+    let policy = ALL_POLICIES
+        .into_iter()
+        .find(|one| policy_name(*one) == *policy);
+    let policy = policy.ok_or_else(|| failed("an unknown way of forking".to_owned()))?;
+    let _database = join(
+        Path::new(store),
+        &text,
+        name,
+        policy,
+        *maps_memory == "true",
+    )?;
+    let ended = std::io::stdin().read_to_end(&mut Vec::new());
+    ended.map_err(BenchError::io("standard input"))?;
+    Ok(true)
+}
+
+const ALL_POLICIES: [ForkPolicy; 3] = [
+    ForkPolicy::Dynamic,
+    ForkPolicy::InPlace,
+    ForkPolicy::ForkJoin,
+];
+
+fn policy_name(policy: ForkPolicy) -> &'static str {
+    match policy {
+        ForkPolicy::Dynamic => "dynamic",
+        ForkPolicy::InPlace => "in-place",
+        ForkPolicy::ForkJoin => "fork-join",
+    }
+}
+
+fn join(
+    store: &Path,
+    list: &str,
+    name: &str,
+    policy: ForkPolicy,
+    maps_memory: bool,
+) -> Result<Database, BenchError> {
+    let peers = PeerList::parse(list).map_err(|error| failed(error.to_string()))?;
+    let node = peers
+        .node(name)
+        .map_err(|error| failed(error.to_string()))?;
+    let mut config = Config::default();
+    config.fork_policy = policy;
+    let database = Database::open_to_read(store, config)?;
+    database.join(ClusterOptions {
+        peers,
+        secret: None,
+        node,
+        maps_memory,
+    })?;
+    Ok(database)
+}
+
+fn name(number: u32) -> String {
+    format!("node-{number}")
+}
+
+/// A list of nodes at ports that nobody has.
+fn list(options: &ProcessOptions<'_>) -> Result<String, BenchError> {
+    let ports: Result<Vec<TcpListener>, _> = (0..options.nodes)
+        .map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))
+        .collect();
+    let ports = ports.map_err(BenchError::io("a port"))?;
+    let mut list = format!("shards = {}\n", options.shards);
+    for (number, port) in (0..).zip(&ports) {
+        let address = port.local_addr().map_err(BenchError::io("a port"))?;
+        let name = name(number);
+        list += &format!("[[node]]\nname = \"{name}\"\naddress = \"{address}\"\n");
+    }
+    Ok(list)
+}
+
+fn failed(reason: String) -> BenchError {
+    BenchError::Child {
+        command: TASK.to_owned(),
+        reason,
+    }
+}
