@@ -1,4 +1,4 @@
-//! `jindou cluster`: what helps who looks at clusters?
+//! `jindou cluster`: what is there beside `jindou serve --peers`? A cluster on one machine, for a first look.
 
 #[cfg(target_os = "linux")]
 mod dev;
