@@ -171,11 +171,11 @@ struct Cluster {
 
 impl Cluster {
     fn run(mut self) -> anyhow::Result<()> {
-        note!(
-            "starting {} nodes over {}",
-            self.nodes.len(),
-            self.command.location.display()
-        );
+        let many = match self.nodes.len() {
+            1 => "one node".to_owned(),
+            nodes => format!("{nodes} nodes"),
+        };
+        note!("starting {many} over {}", self.command.location.display());
         for number in 0..self.nodes.len() {
             self.start(number)?;
         }
@@ -264,6 +264,7 @@ impl Cluster {
         let status = node.ended();
         if !self.has_met {
             let last = node.last_lines().next_back().unwrap_or("it said nothing");
+            let last = last.strip_prefix("error: ").unwrap_or(last);
             bail!("node {} ended ({status}): {last}", node.name);
         }
         note!(
