@@ -22,19 +22,22 @@ use crate::bench_args::{
 use crate::bench_stream_args::{
     CitybenchArguments, IngestBenchArguments, LsbenchBenchArguments, parse_rate,
 };
+use crate::cluster_args::{ClusterArguments, ClusterCommand};
+use crate::limit_args::LimitArguments;
 use crate::log_args::LogArguments;
 use crate::sources::{naming_variable, with_file, with_variables, without_empty};
 use crate::spill::SpillArguments;
 use crate::stream_args::{ServerArguments, StreamCommand};
 use crate::values::{
     Prefix, parse_address, parse_context, parse_cors_origin, parse_count, parse_duration,
-    parse_format, parse_graph_format, parse_iri, parse_memory, parse_prefix, parse_public_url,
-    parse_role, parse_seconds, parse_some_bytes, parse_stream_rate, parse_user_name,
+    parse_format, parse_graph_format, parse_iri, parse_prefix, parse_public_url, parse_role,
+    parse_seconds, parse_stream_rate, parse_user_name,
 };
 
 const EXAMPLES: &str = "\
 Examples:
   jindou demo                                     generate data, query it, serve it
+  jindou cluster dev                              the same data at three servers that answer as one
   jindou serve data.ttl                           load a file, then answer at http://127.0.0.1:7878/
   jindou query --data data.ttl --query 'SELECT * WHERE { ?s ?p ?o } LIMIT 10'
   jindou load --location store data.nt.gz more.ttl
@@ -75,6 +78,8 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Bench(BenchCommand),
     Demo(DemoArguments),
+    #[command(subcommand)]
+    Cluster(ClusterCommand),
     HashPassword(HashPasswordArguments),
     Health(HealthArguments),
     Completions(CompletionsArguments),
@@ -165,6 +170,7 @@ Examples:
   jindou serve data.nt.gz                 in memory; ask at http://127.0.0.1:7878/query
   jindou serve --location store           a store in a folder, made if it is not there
   jindou serve --location store data.ttl  load into the store first, as `jindou load` does
+  jindou serve --location store --read-only --peers nodes.toml --node a
   curl http://127.0.0.1:7878/query -d query='SELECT * WHERE { ?s ?p ?o } LIMIT 10'
 
 Each option may be given by a variable of the environment instead, as JINDOU_BIND and
@@ -237,6 +243,8 @@ pub(crate) struct ServeArguments {
     /// a query names no dataset; updates change the stored one. A store that is made keeps it
     #[arg(long)]
     pub(crate) union_default_graph: bool,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArguments,
     #[command(flatten)]
     pub(crate) access: AccessArguments,
     #[command(flatten)]
@@ -327,18 +335,6 @@ pub(crate) enum FsyncArgument {
     Never,
 }
 
-/// When heavy queries run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum HeavyPriorityArgument {
-    /// While a core has nothing else to do
-    #[default]
-    Idle,
-    /// At a lower priority than light ones
-    Low,
-    /// As any other
-    Same,
-}
-
 /// Pages of which origin may use a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CorsOrigin {
@@ -347,79 +343,6 @@ pub(crate) enum CorsOrigin {
     None,
     /// Those of one.
     One(String),
-}
-
-/// What queries and clients of a server may do at most.
-#[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Limits")]
-pub(crate) struct LimitArguments {
-    /// Longest time a query may take, as in 90, 1.5m or 500ms [default: 60 s, and 10 min for those
-    /// that ask for it]
-    #[arg(
-        long,
-        visible_alias = "timeout",
-        value_name = "TIME",
-        value_parser = parse_duration,
-        allow_negative_numbers = true
-    )]
-    pub(crate) query_timeout: Option<Duration>,
-    /// Most rows a result may have; one that has more ends with an error [default: any number]
-    #[arg(long, value_name = "N")]
-    pub(crate) max_rows: Option<u64>,
-    /// Memory all queries may take together, as in 8GiB; a fifth of it, 512 MiB at most, is kept
-    /// for connections and the like, and the data is not counted [default: half of the machine's]
-    #[arg(long, value_name = "BYTES", value_parser = parse_memory, allow_negative_numbers = true)]
-    pub(crate) memory: Option<u64>,
-    /// Memory one query may hold [default: 4GiB, or half of what all may hold if that is less]
-    #[arg(long, value_name = "BYTES", value_parser = parse_memory, allow_negative_numbers = true)]
-    pub(crate) query_memory: Option<u64>,
-    /// Heavy queries that compute at once; light ones are not counted [default: one a core]
-    #[arg(
-        long,
-        value_name = "N",
-        value_parser = parse_count::<NonZeroUsize>,
-        allow_negative_numbers = true
-    )]
-    pub(crate) heavy_queries: Option<NonZeroUsize>,
-    /// When heavy queries run: `idle`, while a core has nothing else to do; `low`, at a lower
-    /// priority, which other busy programs leave more to; `same`, as any other. With `idle`, long
-    /// updates and documents have a very low priority, which is a share in any case
-    #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
-    pub(crate) heavy_priority: HeavyPriorityArgument,
-    /// Heavy queries that wait for their turn; more are answered 503 [default: 64]
-    #[arg(long, value_name = "N")]
-    pub(crate) queued_queries: Option<usize>,
-    /// How long a heavy query waits for its turn [default: 30 s]
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_negative_numbers = true)]
-    pub(crate) queue_wait: Option<Duration>,
-    /// How long a client may read nothing of what is sent to it [default: 60 s]
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_negative_numbers = true)]
-    pub(crate) client_timeout: Option<Duration>,
-    /// Largest request body, decompressed: tuples, and texts of updates and queries (a query has 64MiB
-    /// at most). A document of the graph store may be as large as --spill-limit says [default: 64MiB]
-    #[arg(
-        long,
-        value_name = "BYTES",
-        value_parser = parse_some_bytes,
-        allow_negative_numbers = true
-    )]
-    pub(crate) max_body: Option<u64>,
-    /// Threads for continuous queries that take more than 50 ms, beside one for those that take more
-    /// than 10 ms; with 0, a push is answered after all
-    /// queries that it makes due [default: half of the cores]
-    #[arg(long, value_name = "N")]
-    pub(crate) continuous_threads: Option<usize>,
-    /// Clients that read results of continuous queries at once; more are answered 503 [default: 1024]
-    #[arg(long, value_name = "N")]
-    pub(crate) result_readers: Option<usize>,
-    /// Connections open at once; more wait [default: 4096]
-    #[arg(
-        long,
-        value_name = "N",
-        value_parser = parse_count::<NonZeroUsize>,
-        allow_negative_numbers = true
-    )]
-    pub(crate) max_connections: Option<NonZeroUsize>,
 }
 
 /// Load files into a store in a folder

@@ -127,6 +127,17 @@ fn engine_advice(error: &EngineError) -> Option<&'static str> {
              http://ADDR:PORT/update`, at the address that it printed (it merges changes by \
              itself); otherwise wait until it has ended, or end it",
         ),
+        #[cfg(target_os = "linux")]
+        EngineError::NodeAddress { source, .. } => match source.kind() {
+            io::ErrorKind::AddrInUse => Some(
+                "another program has the port, which may be this node, running already; end it, or \
+                 change the address in the list of each node",
+            ),
+            io::ErrorKind::AddrNotAvailable => {
+                Some("the address is none of this machine; check --node")
+            }
+            _ => None,
+        },
         EngineError::Timeout { .. } => Some("allow more with --timeout SECONDS"),
         EngineError::Ingest(IngestError::Syntax(error)) if is_owl_xml(&error.file) => Some(
             "the file looks like OWL/XML, which is no RDF; save the ontology as RDF/XML or Turtle",

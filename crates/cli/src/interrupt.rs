@@ -1,9 +1,12 @@
 //! How does Ctrl-C end a command that must leave nothing half done?
 
 use std::fmt;
+use std::io;
+use std::time::Duration;
 
 use anyhow::Context;
 use jindou_engine::CancellationToken;
+use tokio::sync::oneshot;
 
 use crate::failure::INTERRUPTED;
 
@@ -25,6 +28,24 @@ impl std::error::Error for Interrupted {}
 /// # Errors
 /// If the signals or a thread cannot be had.
 pub(crate) fn watch() -> anyhow::Result<CancellationToken> {
+    let token = CancellationToken::new();
+    let cancelled = token.clone();
+    let mut is_first = true;
+    on_each(move || match is_first {
+        true => {
+            cancelled.cancel();
+            is_first = false;
+        }
+        false => std::process::exit(INTERRUPTED.into()),
+    })?;
+    Ok(token)
+}
+
+/// Calls a function at each Ctrl-C or request to terminate, from now to the process's end.
+///
+/// # Errors
+/// If the signals or a thread cannot be had.
+pub(crate) fn on_each(mut act: impl FnMut() + Send + 'static) -> anyhow::Result<()> {
     let what = "cannot watch for Ctrl-C";
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -35,20 +56,57 @@ pub(crate) fn watch() -> anyhow::Result<CancellationToken> {
         let _inside = runtime.enter();
         Signals::new().context(what)?
     };
-    let token = CancellationToken::new();
-    let cancelled = token.clone();
     std::thread::Builder::new()
         .name("interrupt".to_owned())
         .spawn(move || {
             runtime.block_on(async {
-                signals.next().await;
-                cancelled.cancel();
-                signals.next().await;
-                std::process::exit(INTERRUPTED.into());
+                loop {
+                    signals.next().await;
+                    act();
+                }
             });
         })
         .context(what)?;
-    Ok(token)
+    Ok(())
+}
+
+/// How long a process goes on after its input ended, whatever is under way: whoever started it is gone.
+const MOST_AFTER_INPUT: Duration = Duration::from_secs(10);
+
+/// The end of standard input, or what never comes.
+pub(crate) struct EndOfInput(Option<oneshot::Receiver<()>>);
+
+impl EndOfInput {
+    /// It is not waited for.
+    pub(crate) fn never() -> Self {
+        Self(None)
+    }
+
+    /// Reads standard input from now on; the process ends some seconds after that has, if it has not by then.
+    ///
+    /// # Errors
+    /// If a thread cannot be had.
+    pub(crate) fn watch() -> anyhow::Result<Self> {
+        let (send, receive) = oneshot::channel();
+        let thread = std::thread::Builder::new().name("end of input".to_owned());
+        let read = move || {
+            // An error is an end, too.
+            let _bytes = io::copy(&mut io::stdin().lock(), &mut io::sink());
+            // Nobody waits for it where the server has ended.
+            let _ended = send.send(());
+            std::thread::sleep(MOST_AFTER_INPUT);
+            std::process::exit(INTERRUPTED.into());
+        };
+        thread.spawn(read).context("cannot watch standard input")?;
+        Ok(Self(Some(receive)))
+    }
+
+    pub(crate) async fn wait(self) {
+        match self.0 {
+            Some(end) => drop(end.await),
+            None => std::future::pending().await,
+        }
+    }
 }
 
 /// Ctrl-C and, where there is such, the request to terminate that service managers send.

@@ -16,12 +16,19 @@ mod allow;
 mod args;
 mod bench_args;
 mod bench_stream_args;
+mod cluster_args;
 mod commands;
 mod control;
 mod failure;
 mod files;
 mod interrupt;
+mod limit_args;
 mod log_args;
+#[cfg(target_os = "linux")]
+mod node;
+#[cfg(not(target_os = "linux"))]
+#[path = "no_node.rs"]
+mod node;
 mod notes;
 mod open;
 mod output;
@@ -31,6 +38,7 @@ mod sources;
 mod spill;
 mod stream_args;
 mod target;
+mod universities;
 mod values;
 
 use std::process::ExitCode;
@@ -72,6 +80,7 @@ fn main() -> ExitCode {
         Command::Generate(arguments) => commands::generate::run(arguments),
         Command::Bench(arguments) => commands::bench::run(arguments),
         Command::Demo(arguments) => commands::demo::run(arguments),
+        Command::Cluster(command) => commands::cluster::run(command),
         Command::HashPassword(arguments) => commands::hash_password::run(&arguments),
         Command::Health(arguments) => commands::health::run(&arguments),
         Command::Completions(arguments) => commands::manual::completions(&arguments),

@@ -86,7 +86,7 @@ fn a_lost_shard_ends_the_queries_that_need_it_and_no_other() {
                 assert_eq!(rows, expected, "seed {seed}: {text}");
                 whole += 1;
             }
-            Err(EngineError::ShardLost { shard }) => {
+            Err(EngineError::ShardLost { shard, .. }) => {
                 assert_eq!(shard, of_seed, "seed {seed}: {text}");
                 lost += 1;
             }

@@ -52,7 +52,7 @@ fn a_lost_shard_ends_the_queries_that_need_it_and_no_other() {
                 assert_eq!(rows, expected, "seed {seed}: {text}");
                 whole += 1;
             }
-            Err(EngineError::ShardLost { shard }) => {
+            Err(EngineError::ShardLost { shard, .. }) => {
                 assert_eq!(shard, LOST);
                 lost += 1;
             }

@@ -227,10 +227,12 @@ pub enum EngineError {
         bytes: usize,
     },
     /// A part of the graph was lost.
-    #[error("shard {shard} is lost, and the query needs it")]
+    #[error("shard {shard} is lost{}, and the query needs it", with_node(node.as_deref()))]
     ShardLost {
         /// Its number.
         shard: u32,
+        /// The node that has it, by name, where the database is one of a cluster.
+        node: Option<String>,
     },
     /// The settings have more nodes than shards.
     #[error(transparent)]
@@ -360,6 +362,11 @@ fn for_whom(query: Option<&str>) -> String {
     })
 }
 
+/// Who has a shard, as it stands after that it is lost.
+fn with_node(node: Option<&str>) -> String {
+    node.map_or_else(String::new, |node| format!(" with node {node}"))
+}
+
 fn line_of(line: Option<u64>) -> String {
     line.map_or_else(String::new, |line| format!("line {line}: "))
 }
@@ -443,7 +450,10 @@ impl From<ExecError> for EngineError {
             ExecError::Panicked => Self::Internal,
             ExecError::Wire(source) => Self::Transport { source },
             ExecError::SubQuery(source) => Self::SubQuery { source },
-            ExecError::ShardLost { shard } => Self::ShardLost { shard: shard.0 },
+            ExecError::ShardLost { shard } => Self::ShardLost {
+                shard: shard.0,
+                node: None,
+            },
             ExecError::Service {
                 endpoint,
                 source: ServiceError::NotAllowed,

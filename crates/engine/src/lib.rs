@@ -77,7 +77,7 @@ pub use graph_store::GraphReport;
 pub use health::Failure;
 pub use jindou_cluster::RemoteReads;
 #[cfg(target_os = "linux")]
-pub use jindou_cluster::{MemberStatus, PeerList, PeersError, Presence, Secret};
+pub use jindou_cluster::{MailCounts, MemberStatus, PeerList, PeersError, Presence, Secret};
 pub use jindou_exec::{
     CancellationToken, FREE_BYTES, ForkPolicy, Forked, MemoryPool, MessageLimits, Reservation,
     ServiceCall, ServiceCaller, ServiceError, ServiceNext, ServiceRows, SpillLimits,

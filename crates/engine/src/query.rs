@@ -12,7 +12,7 @@ use jindou_plan::physical::{ConstId, Constant, Form, Operator, Plan};
 
 use crate::graph::StoredGraph;
 use crate::service::services;
-use crate::shards::Asked;
+use crate::shards::{Asked, Holders};
 use crate::solutions::Solutions;
 use crate::triples::{Graph, GraphForm};
 use crate::{Config, EngineError, QueryOptions, TermDecoder};
@@ -35,6 +35,8 @@ pub(crate) struct Running {
     pub(crate) prepared: Prepared<'static>,
     pub(crate) workers: Arc<Workers>,
     pub(crate) seed: u64,
+    /// Who has the shards that it may lack.
+    pub(crate) holders: Holders,
 }
 
 impl Running {
@@ -93,6 +95,7 @@ impl Running {
             graph,
             source,
             forks,
+            holders,
         } = asked;
         let terms = Terms::new(graph.clone());
         let constants = resolve_constants(&prepared, &graph, &terms);
@@ -123,8 +126,11 @@ impl Running {
             materialized,
             forks,
         };
-        let cx = Arc::new(Context::new(&plan, parts)?);
-        let execution = Execution::new(&plan, cx, workers)?;
+        let begin = || {
+            let cx = Arc::new(Context::new(&plan, parts)?);
+            Ok(Execution::new(&plan, cx, workers)?)
+        };
+        let execution = begin().map_err(|error| holders.name(error))?;
         let prepared = prepared.into_owned();
         Ok(Self {
             execution,
@@ -132,6 +138,7 @@ impl Running {
             prepared,
             workers: Arc::clone(workers),
             seed,
+            holders,
         })
     }
 
@@ -141,9 +148,13 @@ impl Running {
     /// The limit that the query met; a file of the store that lost bytes.
     pub(crate) fn next_table(&mut self) -> Result<Option<Table>, EngineError> {
         let Self {
-            execution, graph, ..
+            execution,
+            graph,
+            holders,
+            ..
         } = self;
-        Ok(graph.read(|| execution.next_table())??)
+        let table = graph.read(|| execution.next_table())?;
+        table.map_err(|error| holders.name(error.into()))
     }
 
     pub(crate) fn plan(&self) -> &Plan {

@@ -1,5 +1,6 @@
 //! The graph that queries ask: the snapshot, or the shards that it is cut into, at one node or several.
 
+mod holders;
 #[cfg(target_os = "linux")]
 pub(crate) mod member;
 mod nodes;
@@ -13,6 +14,7 @@ use jindou_model::{NodeId, ShardId};
 use jindou_store::Snapshot;
 use parking_lot::Mutex;
 
+pub(crate) use self::holders::Holders;
 use self::nodes::{Nodes, NodesError};
 use crate::EngineError;
 use crate::config::{Between, BetweenShards, Config};
@@ -26,6 +28,8 @@ pub(crate) struct Asked {
     pub(crate) source: Arc<dyn GraphSource>,
     /// How its rows go on at other nodes, if they may.
     pub(crate) forks: Option<Arc<dyn Forks>>,
+    /// Who has its shards, for errors.
+    pub(crate) holders: Holders,
 }
 
 impl Asked {
@@ -35,6 +39,7 @@ impl Asked {
             graph,
             source,
             forks: None,
+            holders: Holders::default(),
         }
     }
 }
@@ -85,6 +90,7 @@ impl LastShards {
                 graph: Arc::clone(membership.graph()),
                 source: before(source, config),
                 forks: Some(forks),
+                holders: Holders::of(membership.member()),
             });
         }
         let Some(nodes) = &self.nodes else {
@@ -99,6 +105,7 @@ impl LastShards {
             graph,
             source: Arc::clone(&graphs[number as usize]),
             forks: Some(nodes.logical().at(NodeId(number), &graphs, &terms)),
+            holders: Holders::default(),
         })
     }
 

@@ -107,7 +107,7 @@ impl Graph {
             let filled = graph.read(|| self.fill(&mut triples));
             if let Err(error) = filled.and_then(|filled| filled) {
                 self.done = true;
-                return Err(error);
+                return Err(self.running.holders.name(error));
             }
         }
         self.triples += triples.len() as u64;

@@ -248,8 +248,10 @@ fn a_node_that_goes_takes_its_shards_along_and_brings_them_back() {
             for (query, expected) in QUERIES.iter().zip(&expected) {
                 match rows(database, query) {
                     Ok(found) => assert_eq!(&found, expected, "{query}"),
-                    Err(EngineError::ShardLost { shard }) => {
+                    Err(error @ EngineError::ShardLost { shard, .. }) => {
                         assert!(held_by_gone.contains(&shard), "{query}: {shard}");
+                        let said = format!("shard {shard} is lost with node {gone}, and");
+                        assert!(error.to_string().starts_with(&said), "{error}");
                     }
                     Err(error) => panic!("{query}: {error}"),
                 }

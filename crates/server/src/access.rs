@@ -457,7 +457,7 @@ mod tests {
         };
         for (lines, role) in [
             (
-                "GET /|GET /live|GET /query?query=x|POST /query|POST /sparql/|POST /|GET /update|\
+                "GET /|GET /live|GET /cluster|GET /query?query=x|POST /query|POST /sparql/|POST /|GET /update|\
                  POST /update|POST /update/|GET /store|\
                  HEAD /store?default|GET /store/g|GET /streams|GET /streams/s|GET /streams/s/late|\
                  GET /continuous/q|GET /continuous/q/results|GET /continuous/q/sinks|\

@@ -18,7 +18,8 @@
 //! | `/continuous/{name}/sinks` | brokers that its results go to: GET |
 //! | `/continuous/{name}/sinks/{sink}` | one of them: PUT of its definition makes it, GET tells how it is, DELETE drops it |
 //! | `/continuous/{name}/results` | its results as server-sent events: GET |
-//! | `/health` | 200, or 503 and why where the store takes no changes or cannot merge them |
+//! | `/cluster` | the nodes of the cluster that the server is one of, and what goes between them, as JSON, or a page where `Accept` prefers `text/html`: GET |
+//! | `/health` | 200, with the nodes of its cluster that are away if some are, or 503 and why where the store takes no changes or cannot merge them |
 //! | `/metrics` | Prometheus text |
 //!
 //! Beside `query`, `default-graph-uri` and `named-graph-uri`, a query takes these parameters:
@@ -99,6 +100,8 @@ mod body;
 mod broker_metrics;
 mod buckets;
 mod choice;
+mod cluster;
+mod cluster_metrics;
 mod config;
 mod connections;
 mod credentials;

@@ -13,6 +13,8 @@ use prometheus_client::metrics::MetricType;
 
 use crate::admission::Figures;
 use crate::broker_metrics::encode_brokers;
+use crate::cluster::ClusterNow;
+use crate::cluster_metrics::encode_cluster;
 use crate::process_metrics::encode_process;
 use crate::sinks::Sink;
 
@@ -40,6 +42,8 @@ pub(crate) struct Now {
     pub(crate) readers: usize,
     /// Lines of logs that were dropped, with the names of the logs.
     pub(crate) dropped_lines: Vec<(&'static str, u64)>,
+    /// None where the database is no node of one.
+    pub(crate) cluster: Option<ClusterNow>,
 }
 
 impl fmt::Debug for Now {
@@ -56,6 +60,7 @@ impl Collector for Now {
         self.encode_streams(&mut out)?;
         self.encode_continuous(&mut out)?;
         encode_brokers(&mut out, &self.sources, &self.sinks)?;
+        encode_cluster(&mut out, self.cluster.as_ref())?;
         encode_process(&mut out)
     }
 }
@@ -316,6 +321,7 @@ impl Now {
             sinks: Vec::new(),
             readers: 0,
             dropped_lines: vec![("access", 2)],
+            cluster: None,
         }
     }
 }

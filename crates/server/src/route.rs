@@ -4,6 +4,7 @@
 //! and who answers it are all decided by the [`Route`] that comes of that, so that they cannot read one path
 //! in two ways.
 
+use crate::cluster;
 use crate::graph_store;
 use crate::prefixes;
 use crate::streams::Endpoint;
@@ -27,6 +28,8 @@ pub(crate) enum Route {
     Metrics,
     /// The page of streams.
     Live,
+    /// The nodes of the cluster.
+    Cluster,
     Prefixes,
     /// The graph store, or a graph that is named by its own URL.
     Store,
@@ -60,6 +63,7 @@ impl Route {
             "/health" => Self::Health,
             "/metrics" => Self::Metrics,
             "/live" => Self::Live,
+            cluster::CLUSTER => Self::Cluster,
             prefixes::PREFIXES => Self::Prefixes,
             _ => Self::Nothing,
         }
@@ -69,7 +73,7 @@ impl Route {
     pub(crate) fn methods(&self) -> &'static str {
         match self {
             Self::Home | Self::Sparql => SPARQL,
-            Self::Health | Self::Metrics | Self::Live | Self::Queries => READ,
+            Self::Health | Self::Metrics | Self::Live | Self::Cluster | Self::Queries => READ,
             Self::Prefixes => prefixes::METHODS,
             Self::Store => graph_store::METHODS,
             Self::Query(_) => RUNNING,
@@ -106,6 +110,7 @@ mod tests {
             ("/health /health/", Route::Health),
             ("/metrics /metrics/", Route::Metrics),
             ("/live", Route::Live),
+            ("/cluster /cluster/", Route::Cluster),
             ("/prefixes /prefixes/", Route::Prefixes),
             ("/store /store/ /store/a/b /store//", Route::Store),
             ("/queries /queries/", Route::Queries),

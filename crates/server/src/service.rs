@@ -15,6 +15,7 @@ use serde_json::json;
 
 use crate::access::{Access, Identity};
 use crate::body::Body;
+use crate::cluster::{self, ClusterNow};
 use crate::config::ServerConfig;
 use crate::connections::Peer;
 use crate::credentials::Role;
@@ -171,6 +172,7 @@ impl Service {
             }
             Route::Queries if reads => Ok(self.queries_under_way()),
             Route::Live if reads => Ok(respond::whole("text/html", LIVE)),
+            Route::Cluster if reads => cluster::respond(&self.executor.database, request.headers()),
             Route::Health if reads => Ok(self.health()),
             Route::Metrics if reads => {
                 let text = self.executor.metrics.text(self.now().await?);
@@ -216,11 +218,18 @@ impl Service {
         identity.inspect_err(|_| self.executor.metrics.rejected(Rejected::Access))
     }
 
-    /// 503 where the database takes no changes, or soon will not, with the reasons.
+    /// 503 where the database takes no changes, or soon will not, with the reasons. That other nodes are
+    /// away is told, too: this one is well.
     fn health(&self) -> Response<Body> {
         let failures = self.executor.database.health();
         if failures.is_empty() {
-            return respond::whole("application/json", r#"{"status":"ok"}"#);
+            let cluster = ClusterNow::of(&self.executor.database);
+            let away = cluster.as_ref().map(ClusterNow::away).unwrap_or_default();
+            let told = match away.is_empty() {
+                true => json!({ "status": "ok" }),
+                false => json!({ "status": "ok", "nodes_away": away }),
+            };
+            return respond::whole("application/json", told.to_string());
         }
         let reasons: Vec<_> = failures.iter().map(ToString::to_string).collect();
         let told = json!({ "status": "failing", "reasons": reasons });
@@ -268,6 +277,7 @@ impl Service {
             memory: self.executor.database.config().memory_pool.clone(),
             spooled_bytes: self.spools.held_bytes(),
             failures: self.executor.database.health(),
+            cluster: ClusterNow::of(&self.executor.database),
         })
     }
 
@@ -491,7 +501,7 @@ fn no_query(name: &str) -> Refusal {
 fn nothing_at(path: &str) -> Refusal {
     let message = format!(
         "nothing at {path}; there are /query, /update, /sparql, /store, /prefixes, /streams, \
-         /continuous, /queries, /health, /metrics and the pages / and /live"
+         /continuous, /queries, /cluster, /health, /metrics and the pages / and /live"
     );
     Refusal::new(StatusCode::NOT_FOUND, message)
 }

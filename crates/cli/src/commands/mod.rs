@@ -3,6 +3,7 @@
 pub(crate) mod backup;
 pub(crate) mod bench;
 mod bench_streams;
+pub(crate) mod cluster;
 pub(crate) mod compact;
 pub(crate) mod demo;
 pub(crate) mod dump;

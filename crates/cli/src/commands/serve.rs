@@ -15,12 +15,12 @@ use jindou_server::{
 use tokio::sync::watch;
 
 use crate::allow::{broker_policy, check_folders, load_policies, service_policy};
-use crate::args::{
-    CorsOrigin, FsyncArgument, HeavyPriorityArgument, LimitArguments, ServeArguments,
-};
+use crate::args::{CorsOrigin, FsyncArgument, ServeArguments};
 use crate::control;
 use crate::failure::INTERRUPTED;
-use crate::interrupt::Signals;
+use crate::interrupt::{EndOfInput, Signals};
+use crate::limit_args::{HeavyPriorityArgument, LimitArguments};
+use crate::node::Node;
 use crate::open;
 
 /// # Errors
@@ -35,6 +35,8 @@ pub(crate) fn run(mut arguments: ServeArguments) -> anyhow::Result<()> {
     if let Some(port) = arguments.port {
         arguments.bind.set_port(port);
     }
+    let location = arguments.location.as_deref();
+    let node = Node::of(&arguments.cluster, location, arguments.read_only)?;
     check_folders(&arguments.allow_load)?;
     let mut config = config(arguments.bind, &arguments.limits);
     arguments.access.apply(&mut config)?;
@@ -68,7 +70,14 @@ pub(crate) fn run(mut arguments: ServeArguments) -> anyhow::Result<()> {
         }
         None => open::in_memory(&arguments.files, &arguments.read, Duration::ZERO, engine)?,
     };
-    serve(database, config, arguments.location.as_deref())
+    if let Some(node) = node {
+        node.join(&database)?;
+    }
+    let end = match arguments.cluster.ends_with_input {
+        true => EndOfInput::watch()?,
+        false => EndOfInput::never(),
+    };
+    serve_until(end, database, config, arguments.location.as_deref())
 }
 
 /// Which pages of other origins may use the server.
@@ -177,6 +186,16 @@ pub(crate) fn check_address(address: SocketAddr) -> anyhow::Result<()> {
 /// An address that cannot be used.
 pub(crate) fn serve(
     database: Database,
+    config: ServerConfig,
+    store: Option<&Path>,
+) -> anyhow::Result<()> {
+    serve_until(EndOfInput::never(), database, config, store)
+}
+
+/// As [`serve`], or until the end of standard input.
+fn serve_until(
+    end: EndOfInput,
+    database: Database,
     mut config: ServerConfig,
     store: Option<&Path>,
 ) -> anyhow::Result<()> {
@@ -217,7 +236,7 @@ pub(crate) fn serve(
                 control.serve(stopping).await;
             }
         };
-        tokio::join!(server.serve(listener, stop(signals, running)), asked);
+        tokio::join!(server.serve(listener, stop(signals, end, running)), asked);
         Ok(())
     })
 }
@@ -267,9 +286,12 @@ fn reread_on_hangup(_: OnHangup) -> io::Result<impl Future<Output = ()> + Send> 
     Ok(std::future::ready(()))
 }
 
-/// Done at the first signal, when `running` goes too. A second one ends the process.
-async fn stop(mut signals: Signals, running: watch::Sender<()>) {
-    signals.next().await;
+/// Done at the first signal or the end of input, when `running` goes too. A second signal ends the process.
+async fn stop(mut signals: Signals, end: EndOfInput, running: watch::Sender<()>) {
+    tokio::select! {
+        () = signals.next() => {}
+        () = end.wait() => {}
+    }
     drop(running);
     note!("ending once the queries and backups under way have; Ctrl-C again ends at once");
     tokio::spawn(async move {

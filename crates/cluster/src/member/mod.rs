@@ -240,8 +240,16 @@ impl Member {
 
     /// Waits until all peers are there, or for so long; true if they are.
     pub fn wait_for_all(&self, within: Duration) -> bool {
-        let all = || self.links.lock().iter().flatten().count() + 1 == self.map.nodes().len();
-        self.meeting.wait_until(within, all)
+        self.meeting.wait_until(within, || self.are_all_there())
+    }
+
+    /// Waits until a peer is away, or for so long; true if one is.
+    pub fn wait_for_loss(&self, within: Duration) -> bool {
+        self.meeting.wait_until(within, || !self.are_all_there())
+    }
+
+    fn are_all_there(&self) -> bool {
+        self.links.lock().iter().flatten().count() + 1 == self.map.nodes().len()
     }
 
     /// What this node has read of others, and asked.

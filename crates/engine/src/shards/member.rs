@@ -176,4 +176,12 @@ impl Database {
         let membership = self.inner().shards.membership();
         membership.is_none_or(|membership| membership.member().wait_for_all(within))
     }
+
+    /// Waits until a node of the cluster is away, or for so long; true if one is. Where this is no node of
+    /// one, none is.
+    #[must_use]
+    pub fn wait_for_lost_node(&self, within: Duration) -> bool {
+        let membership = self.inner().shards.membership();
+        membership.is_some_and(|membership| membership.member().wait_for_loss(within))
+    }
 }

@@ -285,7 +285,7 @@ fn light_answers_come_while_others_hold_all_memory() {
             assert_eq!(answer.status, 200, "{}", answer.text());
         }
         let answer = server.query(LIGHT, "&format=csv");
-        assert_eq!(answer.text().lines().count(), 2 * TRIPLES + 1);
+        assert_eq!(answer.text().lines().count(), 2 * (TRIPLES + 3) + 1);
         let refused = server.query(PRODUCT, "&format=csv");
         assert_eq!(refused.status, 503, "{}", refused.text());
         drop(all);

@@ -2,23 +2,22 @@
 
 mod streams;
 
-use std::io::{self, Read};
 use std::time::Instant;
 
 use jindou_bench::run::{self, Outcome};
 use jindou_bench::table::{Table, millis, thousands};
 use jindou_datagen::lubm::{Lubm, QUERIES};
 use jindou_engine::Database;
-use jindou_engine::ingest::{Format, LoadOptions, Progress, Source};
-
+use jindou_engine::ingest::{LoadOptions, Progress};
 use jindou_server::{HeavyPriority, MemoryLimits};
 
 use crate::access_args::check_open;
 use crate::allow::load_policies;
-use crate::args::{DemoArguments, DemoCommand, LimitArguments};
+use crate::args::{DemoArguments, DemoCommand};
 use crate::commands::serve;
+use crate::limit_args::LimitArguments;
 use crate::progress::Watch;
-use crate::{open, output};
+use crate::{open, output, universities};
 
 /// Runs of each query after the first.
 const WARM_RUNS: u32 = 5;
@@ -49,14 +48,7 @@ pub(crate) fn run(arguments: DemoArguments) -> anyhow::Result<()> {
 /// Generates and loads, a university at a time on the way.
 fn load(data: Lubm) -> anyhow::Result<Database> {
     let statements = data.count()?.statements();
-    let sources = data.indices()?.map(|university| {
-        let text = UniversityText {
-            data,
-            university,
-            text: None,
-        };
-        Source::reader(format!("university{university}.nt"), text).with_format(Format::NTriples)
-    });
+    let sources = universities::sources(data)?;
     let mut config = MemoryLimits::default().engine_config(HeavyPriority::default());
     // As of a server that is started without --allow-load.
     (config.load, config.load_addresses) = load_policies(&[]);
@@ -64,7 +56,7 @@ fn load(data: Lubm) -> anyhow::Result<Database> {
     let progress = Progress::default();
     let start = Instant::now();
     let watch = Watch::load("generating and loading", progress.clone(), Some(statements));
-    let loaded = database.load(sources.collect(), &LoadOptions::default(), &progress);
+    let loaded = database.load(sources, &LoadOptions::default(), &progress);
     drop(watch);
     open::tell(&loaded?, start.elapsed());
     Ok(database)
@@ -91,42 +83,4 @@ fn queries(database: &Database) -> anyhow::Result<Table> {
 
 fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-/// One university as text, made when it is first read: one is held at a time, not all.
-struct UniversityText {
-    data: Lubm,
-    university: u32,
-    text: Option<io::Cursor<String>>,
-}
-
-impl Read for UniversityText {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let text = self.text.get_or_insert_with(|| {
-            let mut text = String::new();
-            self.data.append_university(self.university, &mut text);
-            io::Cursor::new(text)
-        });
-        text.read(buf)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_university_reads_as_it_is_written() {
-        let data = Lubm::new(1, 0);
-        let mut read = String::new();
-        let mut text = UniversityText {
-            data,
-            university: 0,
-            text: None,
-        };
-        text.read_to_string(&mut read).unwrap();
-        let mut written = Vec::new();
-        data.write_university(0, &mut written).unwrap();
-        assert!(read.as_bytes() == written, "the two texts differ");
-    }
 }

@@ -13,8 +13,9 @@ use oxrdf::NamedNode;
 
 use crate::access_args::check_open;
 use crate::allow::load_policies;
-use crate::args::{DemoStreamsArguments, LimitArguments};
+use crate::args::DemoStreamsArguments;
 use crate::commands::serve;
+use crate::limit_args::LimitArguments;
 
 /// Time of a batch, and of what is pushed at once.
 const BATCH: Duration = Duration::from_millis(100);

@@ -1,0 +1,84 @@
+//! Which node of a cluster is a server, and what is a cluster for a first look made of: which options say so?
+
+use std::num::NonZeroU16;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use crate::args::ReadArguments;
+use crate::values::parse_count;
+
+/// Nodes that `jindou cluster dev` starts at most.
+const MOST_NODES: i64 = 16;
+
+/// Which node of which cluster a server is.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Cluster")]
+pub(crate) struct ClusterArguments {
+    /// File of the nodes of a cluster, the same at each of them: the server is one of these, and queries are
+    /// answered over the shards of all. Takes --location and --read-only; on Linux
+    #[arg(long, value_name = "FILE", requires = "node")]
+    pub(crate) peers: Option<PathBuf>,
+    /// Which of these nodes the server is
+    #[arg(long, value_name = "NAME", requires = "peers")]
+    pub(crate) node: Option<String>,
+    /// Reach nodes of this machine by TCP, too, as those of others
+    #[arg(long, requires = "peers")]
+    pub(crate) no_shared_memory: bool,
+    /// End when standard input does, as it does when the program ends that started this one
+    #[arg(long, hide = true)]
+    pub(crate) ends_with_input: bool,
+}
+
+/// Run a cluster of servers, whose nodes answer queries together
+#[derive(Debug, Subcommand)]
+#[command(after_help = "\
+A node of a cluster is a `jindou serve --location DIR --read-only --peers FILE --node NAME`.
+
+Examples:
+  jindou cluster dev
+  jindou cluster dev --location store --nodes 2")]
+pub(crate) enum ClusterCommand {
+    Dev(DevArguments),
+}
+
+/// Start the nodes of a cluster on this machine, for a first look: the store of a folder, files, or
+/// generated data at several servers, until Ctrl-C
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou cluster dev                            one university of LUBM at three nodes
+  jindou cluster dev --location store --nodes 2
+  jindou cluster dev --http-port 7878 data.ttl  at the ports 7878, 7879 and 7880
+
+A node that ends is started again: `kill -9 PID` shows what the others answer meanwhile.")]
+pub(crate) struct DevArguments {
+    /// Files to load into a store in a temporary folder
+    #[arg(value_name = "FILE", conflicts_with = "location")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Folder of the store to serve, which is not changed
+    #[arg(long, value_name = "DIR")]
+    pub(crate) location: Option<PathBuf>,
+    /// How many nodes
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "3",
+        value_parser = clap::value_parser!(u32).range(1..=MOST_NODES),
+        allow_negative_numbers = true
+    )]
+    pub(crate) nodes: u32,
+    /// Port of the first node's HTTP server; that of the next is one more [default: free ones]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse_count::<NonZeroU16>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) http_port: Option<NonZeroU16>,
+    /// Nodes reach each other by TCP, as those of several machines
+    #[arg(long)]
+    pub(crate) no_shared_memory: bool,
+    #[command(flatten)]
+    pub(crate) read: ReadArguments,
+}

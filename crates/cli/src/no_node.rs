@@ -1,0 +1,35 @@
+//! Where may a server be no node of a cluster? On all systems but Linux, for now.
+
+use std::path::Path;
+
+use anyhow::bail;
+use jindou_engine::Database;
+
+use crate::cluster_args::ClusterArguments;
+
+/// There is none.
+pub(crate) enum Node {}
+
+impl Node {
+    /// # Errors
+    /// That there is no node here, where the options ask for one.
+    pub(crate) fn of(
+        arguments: &ClusterArguments,
+        _: Option<&Path>,
+        _: bool,
+    ) -> anyhow::Result<Option<Self>> {
+        let asked = (
+            &arguments.peers,
+            &arguments.node,
+            arguments.no_shared_memory,
+        );
+        match asked {
+            (None, None, false) => Ok(None),
+            _ => bail!("--peers: nodes of a cluster run on Linux only, for now"),
+        }
+    }
+
+    pub(crate) fn join(self, _: &Database) -> anyhow::Result<()> {
+        match self {}
+    }
+}

@@ -1,0 +1,51 @@
+//! Which node has the shard that a query lacks? The one that the list of the cluster gives it, where the
+//! process is a node of one.
+
+#[cfg(target_os = "linux")]
+use std::sync::Arc;
+
+#[cfg(target_os = "linux")]
+use jindou_cluster::Member;
+#[cfg(target_os = "linux")]
+use jindou_model::ShardId;
+
+use crate::EngineError;
+
+/// The names of the nodes that hold shards; of none where all shards are of this process.
+#[derive(Clone, Default)]
+pub(crate) struct Holders {
+    #[cfg(target_os = "linux")]
+    member: Option<Arc<Member>>,
+}
+
+impl Holders {
+    #[cfg(target_os = "linux")]
+    pub(super) fn of(member: &Arc<Member>) -> Self {
+        Self {
+            member: Some(Arc::clone(member)),
+        }
+    }
+
+    /// The error with the name of the node that has the shard, if it is about one.
+    pub(crate) fn name(&self, error: EngineError) -> EngineError {
+        match error {
+            EngineError::ShardLost { shard, node: None } => EngineError::ShardLost {
+                shard,
+                node: self.holder(shard),
+            },
+            error => error,
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn holder(&self, shard: u32) -> Option<String> {
+        let member = self.member.as_ref()?;
+        let node = member.map().holder(ShardId(shard));
+        Some(member.name(node).to_owned())
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn holder(&self, _: u32) -> Option<String> {
+        None
+    }
+}

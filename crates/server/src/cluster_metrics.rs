@@ -1,0 +1,122 @@
+//! What goes between the nodes of a cluster, as Prometheus has it?
+
+use std::fmt;
+
+use crate::cluster::{ClusterNow, MailNow, NodeState};
+use crate::metrics_now::Figure;
+
+/// Nothing where the database is no node.
+pub(crate) fn encode_cluster(out: &mut Figure<'_>, now: Option<&ClusterNow>) -> fmt::Result {
+    let Some(now) = now else { return Ok(()) };
+    encode_nodes(out, now)?;
+    encode_mail(out, now)?;
+    encode_reads(out, now)
+}
+
+fn encode_nodes(out: &mut Figure<'_>, now: &ClusterNow) -> fmt::Result {
+    let count = |state: &str| {
+        let nodes = now.nodes.iter();
+        nodes.filter(|node| node.state.name() == state).count()
+    };
+    out.gauges(
+        (
+            "jindou_cluster_nodes",
+            "Nodes of the cluster: this one, those whose memory is mapped, those reached by TCP, and those \
+             that are away.",
+        ),
+        NodeState::NAMES.map(|state| ([("state", state)], count(state))),
+    )
+}
+
+fn encode_mail(out: &mut Figure<'_>, now: &ClusterNow) -> fmt::Result {
+    type Value = fn(MailNow) -> u64;
+    let counters: [(&str, &str, Value); 2] = [
+        (
+            "jindou_cluster_messages",
+            "Messages of sub-queries between this node and another since they met.",
+            |mail| mail.messages,
+        ),
+        ("jindou_cluster_message_bytes", "Their bytes.", |mail| {
+            mail.bytes
+        }),
+    ];
+    for (name, help, value) in counters {
+        let others = now.nodes.iter();
+        let others = others.filter(|node| node.state != NodeState::Here);
+        let values = others.flat_map(|node| {
+            let of = |direction, mail| {
+                (
+                    [("node", &*node.name), ("direction", direction)],
+                    value(mail),
+                )
+            };
+            [of("sent", node.sent), of("received", node.received)]
+        });
+        out.counters((name, help), values)?;
+    }
+    Ok(())
+}
+
+fn encode_reads(out: &mut Figure<'_>, now: &ClusterNow) -> fmt::Result {
+    for (name, help, value) in [
+        (
+            "jindou_cluster_reads",
+            "One-sided reads of the memory of other nodes.",
+            now.reads.reads,
+        ),
+        ("jindou_cluster_read_bytes", "Their bytes.", now.reads.bytes),
+        (
+            "jindou_cluster_read_batches",
+            "Batches of such reads, for each of which a query waits once.",
+            now.reads.batches,
+        ),
+        (
+            "jindou_cluster_calls",
+            "Calls that other nodes answered, as no read does.",
+            now.reads.calls,
+        ),
+        (
+            "jindou_cluster_call_messages",
+            "Messages of these calls.",
+            now.reads.messages,
+        ),
+        (
+            "jindou_cluster_call_bytes",
+            "Bytes of these messages.",
+            now.reads.message_bytes,
+        ),
+    ] {
+        out.counter((name, help), value)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cluster::tests::example;
+    use crate::metrics::Metrics;
+    use crate::metrics_now::Now;
+
+    #[test]
+    fn a_node_tells_of_the_others_and_who_is_none_of_nobody() {
+        let alone = Metrics::new().text(Now::example());
+        assert!(!alone.contains("jindou_cluster"), "{alone}");
+        let now = Now {
+            cluster: Some(example()),
+            ..Now::example()
+        };
+        let text = Metrics::new().text(now);
+        for line in [
+            "jindou_cluster_nodes{state=\"here\"} 1",
+            "jindou_cluster_nodes{state=\"mapped\"} 0",
+            "jindou_cluster_nodes{state=\"away\"} 1",
+            "jindou_cluster_messages_total{node=\"b\",direction=\"sent\"} 2",
+            "jindou_cluster_message_bytes_total{node=\"b\",direction=\"received\"} 0",
+            "jindou_cluster_reads_total 3",
+            "jindou_cluster_read_bytes_total 70",
+            "jindou_cluster_calls_total 0",
+        ] {
+            assert!(text.lines().any(|l| l == line), "{line} in\n{text}");
+        }
+    }
+}
