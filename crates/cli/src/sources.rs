@@ -36,7 +36,7 @@ const BEGINNING: &str = "JINDOU_";
 /// The filter of the program's own lines.
 const LOG_FILTER: &str = "JINDOU_LOG";
 /// What tests and builds of this program are asked by, which run it with the same environment.
-const OF_TESTS: [&str; 23] = [
+const OF_TESTS: [&str; 24] = [
     "BATCHES",
     "BIN",
     "CASES",
@@ -60,6 +60,7 @@ const OF_TESTS: [&str; 23] = [
     "WINDOW_SEEDS",
     "WRITE_MESSAGES",
     "KILLS",
+    "MEMBERS",
 ];
 /// How more of these begin, and those that Kubernetes sets for a service that is called so, too.
 const OF_OTHERS: [&str; 3] = ["KILL_", "SERVICE_", "PORT_"];
