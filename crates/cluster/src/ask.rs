@@ -2,12 +2,12 @@
 
 use jindou_exec::GraphSource;
 use jindou_model::{
-    Cursor, Direction, GraphRef, IdRanges, Lists, PredicateId, ShardId, TermId, Unavailable,
+    Cursor, Direction, GraphRef, IdRanges, Lists, PredicateId, TermId, Unavailable,
 };
 use jindou_partition::{Part, Split};
 
 use crate::Sharded;
-use crate::rows::Holder;
+use crate::rows::{Holder, is_of_graph};
 
 /// Neighbours that are counted together.
 const COUNTED_AT_ONCE: usize = 4096;
@@ -73,10 +73,11 @@ impl Sharded {
         mut ask: impl FnMut(&dyn GraphSource, &Part) -> Result<(), Unavailable>,
     ) -> Result<(), Unavailable> {
         Split::lend(|split| {
-            split.fill(keys, |key| self.shards.owner(key).0);
-            ask_all(split, |shard, part| {
-                ask(self.of_shard(ShardId(shard))?, part)
-            })
+            split.fill(keys, |key| match is_of_graph(key) {
+                true => self.shards.owner(key).0,
+                false => self.part_of_others(),
+            });
+            ask_all(split, |number, part| ask(self.of_part(number)?, part))
         })
     }
 

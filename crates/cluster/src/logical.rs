@@ -11,6 +11,8 @@ use jindou_exec::{
 use jindou_model::{NodeId, TermId};
 use jindou_partition::ShardMap;
 
+use crate::rows::is_of_graph;
+
 /// A thread that sleeps takes some tens of microseconds to wake, a read of memory that is mapped here some
 /// tenths of one.
 pub(crate) const READS_PER_MESSAGE: u32 = 100;
@@ -210,7 +212,10 @@ impl Forks for AtNode {
     }
 
     fn node_of(&self, key: TermId) -> NodeId {
-        self.nodes.map.node_of(key)
+        match is_of_graph(key) {
+            true => self.nodes.map.node_of(key),
+            false => self.here,
+        }
     }
 
     fn policy(&self) -> ForkPolicy {

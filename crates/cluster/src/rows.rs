@@ -4,12 +4,20 @@
 //! memory is read from here come together, whatever nodes these are of.
 
 use jindou_exec::GraphSource;
-use jindou_model::{Cursor, GraphRef, IdRanges, Lists, PredicateId, ShardId, TermId, Unavailable};
+use jindou_model::{
+    Cursor, GraphRef, IdRanges, Lists, PredicateId, ShardId, TermId, TermKind, Unavailable,
+};
 use jindou_partition::Split;
 use jindou_store::LayerKind;
 
 use crate::Sharded;
 use crate::one_sided::OneSided;
+
+/// False of a term that a query computed, or that only it names: no shard has edges of it, and none is asked,
+/// which may be lost.
+pub(crate) fn is_of_graph(key: TermId) -> bool {
+    key.kind() != TermKind::Computed
+}
 
 /// Who has the lists of some keys.
 #[derive(Clone, Copy)]
@@ -141,6 +149,7 @@ impl Sharded {
         let read = self.shards.count() as u32;
         let reading = self.reading(graph, predicate);
         split.fill(keys, |key| match (self.shards.owner(key), reading) {
+            _ if !is_of_graph(key) => self.part_of_others(),
             (shard, Some(reading)) if reading.reader.has(shard) => read,
             (shard, _) => shard.0,
         });
@@ -155,7 +164,20 @@ impl Sharded {
     ) -> Result<Holder<'_>, Unavailable> {
         match self.reading(graph, predicate) {
             Some(reading) if part as usize == self.shards.count() => Ok(Holder::Read(reading)),
-            _ => Ok(Holder::Graph(self.of_shard(ShardId(part))?)),
+            _ => Ok(Holder::Graph(self.of_part(part)?)),
+        }
+    }
+
+    /// The part of keys that are of no shard, behind those of the shards and of what is read.
+    pub(crate) fn part_of_others(&self) -> u32 {
+        self.shards.count() as u32 + 1
+    }
+
+    /// The rows of a part, which is not of what is read.
+    pub(crate) fn of_part(&self, part: u32) -> Result<&dyn GraphSource, Unavailable> {
+        match part == self.part_of_others() {
+            true => Ok(&*self.shared),
+            false => self.of_shard(ShardId(part)),
         }
     }
 
@@ -168,7 +190,9 @@ impl Sharded {
     ) -> Result<Holder<'_>, Unavailable> {
         let shard = self.shards.owner(key);
         match self.reading(graph, predicate) {
-            _ if predicate == PredicateId::TYPE => Ok(Holder::Graph(&*self.shared)),
+            _ if predicate == PredicateId::TYPE || !is_of_graph(key) => {
+                Ok(Holder::Graph(&*self.shared))
+            }
             Some(reading) if reading.reader.has(shard) => Ok(Holder::Read(reading)),
             _ => Ok(Holder::Graph(self.of_shard(shard)?)),
         }

@@ -11,7 +11,7 @@ use jindou_model::{
 use jindou_partition::Shards;
 
 use crate::one_sided::{OneSided, layer_of};
-use crate::rows::Reading;
+use crate::rows::{Reading, is_of_graph};
 
 /// A graph whose rows are on several shards.
 ///
@@ -93,6 +93,7 @@ impl Sharded {
     ) -> Result<&dyn GraphSource, Unavailable> {
         match predicate {
             PredicateId::TYPE => Ok(&*self.shared),
+            _ if !is_of_graph(key) => Ok(&*self.shared),
             _ => self.of_shard(self.shards.owner(key)),
         }
     }

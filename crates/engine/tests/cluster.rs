@@ -3,7 +3,7 @@
 #![cfg(target_os = "linux")]
 
 use std::collections::BTreeSet;
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -256,6 +256,16 @@ fn a_node_that_goes_takes_its_shards_along_and_brings_them_back() {
                     Err(error) => panic!("{query}: {error}"),
                 }
             }
+            // No shard has anything of a term that is not in the data.
+            for query in [
+                "SELECT * { <http://x/nobody> ?p ?o }",
+                "SELECT * { ?s ?p <http://x/nobody> }",
+                "SELECT * { VALUES ?s { <http://x/nobody> } ?s <http://x/knows> ?o . ?o <http://x/name> ?n }",
+                "SELECT * { ?s <http://x/knows> \"nobody\" }",
+            ] {
+                let found = rows(database, query);
+                assert_eq!(found.unwrap(), Vec::<String>::new(), "{query}");
+            }
             let all = rows(database, QUERIES[1]);
             assert!(
                 matches!(all, Err(EngineError::ShardLost { .. })),
@@ -326,7 +336,7 @@ fn nodes_of_other_stores_lists_and_secrets_do_not_join() {
     let peers = list(2);
     let mut first = node(&location, &peers, "n0");
     first.secret = secret("0123456789abcdef");
-    let _first = first.start().expect("it starts");
+    let first = first.start().expect("it starts");
     let reason = |second: &Node<'_>| {
         let database = second.start().expect("it starts");
         let begin = Instant::now();
@@ -345,6 +355,15 @@ fn nodes_of_other_stores_lists_and_secrets_do_not_join() {
     second.secret = secret("fedcba9876543210");
     let said = reason(&second);
     assert!(said.contains("secret"), "{said}");
+    let reason_here = || {
+        let status = first.cluster().expect("it is a node");
+        format!("{:?}", status[1].presence)
+    };
+    let begin = Instant::now();
+    while !reason_here().contains("secret") {
+        assert!(begin.elapsed() < PATIENCE, "{}", reason_here());
+        std::thread::yield_now();
+    }
     let mut second = node(&other_location, &peers, "n1");
     second.secret = secret("0123456789abcdef");
     let said = reason(&second);
@@ -353,6 +372,28 @@ fn nodes_of_other_stores_lists_and_secrets_do_not_join() {
         PeerList::parse("shards = 8\n[[node]]\nname = \"n0\"\naddress = \"127.0.0.1:1\"\n")
             .expect("a list");
     assert_ne!(changed.digest(), peers.digest());
+}
+
+#[test]
+fn strangers_that_say_nothing_keep_no_node_out() {
+    let folder = store();
+    let location = folder.path().join("store");
+    let peers = list(2);
+    let first = node(&location, &peers, "n0").start().expect("it starts");
+    let address = &peers.peers()[0].address;
+    // More than may be unknown at a time.
+    let strangers: Vec<TcpStream> = (0..100)
+        .map(|_| TcpStream::connect(address).expect("it accepts"))
+        .collect();
+    let second = node(&location, &peers, "n1").start().expect("it starts");
+    for database in [&first, &second] {
+        assert!(
+            database.wait_for_cluster(PATIENCE),
+            "{:?}",
+            database.cluster()
+        );
+    }
+    drop(strangers);
 }
 
 #[test]

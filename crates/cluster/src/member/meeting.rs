@@ -3,9 +3,11 @@
 //! Of two nodes the one with the greater number connects, and tries again for as long as the other one is
 //! away. A thread for each such peer does that, and one takes what comes.
 
+use std::collections::VecDeque;
+use std::fmt::Display;
 use std::io;
-use std::net::{Shutdown, TcpListener, TcpStream, ToSocketAddrs};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
@@ -17,7 +19,7 @@ use socket2::SockRef;
 use super::Member;
 use super::joining::{JoinError, join};
 use crate::calls::LinkError;
-use crate::hello::{Handshake, Role};
+use crate::hello::{Handshake, HelloError, Role};
 
 /// The first pause before a peer that is away is tried again; doubled with each try,
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -25,19 +27,33 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// After an error of the listener, which may be one of having too many files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Strangers that say something at a time, beside the nodes.
-const MOST_STRANGERS: usize = 16;
+/// Connections that are not known to be of nodes yet, at most. One more takes the place of the oldest: who is
+/// slow to say anything keeps no node out, which is known within milliseconds.
+const MOST_STRANGERS: usize = 64;
+/// How often those that turn out to be of no node are told of, at most.
+const TELL_EVERY: Duration = Duration::from_secs(10);
 
 /// How it is with the meetings of a member.
 pub(super) struct Meeting {
     stopped: AtomicBool,
     next_link: AtomicU64,
-    strangers: AtomicUsize,
+    strangers: Mutex<Strangers>,
     state: Mutex<State>,
     /// Something of the state, or who is there, is different.
     changed: Condvar,
     /// Ended with the meetings.
     listener: Mutex<Option<TcpListener>>,
+}
+
+/// Connections that are not known to be of nodes yet.
+#[derive(Default)]
+struct Strangers {
+    /// Oldest first, by number.
+    waiting: VecDeque<(u64, TcpStream)>,
+    next: u64,
+    /// When one was told of last, and how many were not since.
+    told_at: Option<Instant>,
+    untold: u64,
 }
 
 struct State {
@@ -52,7 +68,7 @@ impl Meeting {
         Self {
             stopped: AtomicBool::new(false),
             next_link: AtomicU64::new(1),
-            strangers: AtomicUsize::new(0),
+            strangers: Mutex::default(),
             state: Mutex::new(State {
                 reasons: vec!["it has not been met yet".to_owned(); nodes],
                 changes: 0,
@@ -164,6 +180,29 @@ fn refused(node: NodeId, source: io::Error) -> LinkError {
     }
 }
 
+impl Member {
+    /// A peer that connected cannot be joined: notes why, where it is known who it is and it is away.
+    fn was_not_met(&self, error: &JoinError) {
+        let JoinError::Hello(error) = error else {
+            return;
+        };
+        let peers = &self.options.peers;
+        let node = match error {
+            HelloError::OtherSecret { node } if peers.peer(*node).is_some() => *node,
+            HelloError::OtherSnapshot { name, .. } | HelloError::OtherPeers { name } => {
+                match peers.node(name) {
+                    Ok(node) => node,
+                    Err(_) => return,
+                }
+            }
+            _ => return,
+        };
+        if node != self.here() && self.link(node).is_none() {
+            self.meeting.note(node, error.to_string());
+        }
+    }
+}
+
 /// Keeps a member connected with a peer.
 fn keep(member: &Weak<Member>, meeting: &Meeting, peer: NodeId) {
     let mut pause = FIRST_PAUSE;
@@ -196,7 +235,7 @@ fn dial(member: &Arc<Member>, peer: NodeId) -> Result<(), JoinError> {
     let within = member.options.meet_within;
     let address = &member.options.peers.peers()[peer.0 as usize].address;
     let stream = connect(address, within).map_err(JoinError::Connect)?;
-    meet(member, stream, Role::Dialer { to: peer })
+    meet(member, stream, Role::Dialer { to: peer }, None)
 }
 
 fn connect(address: &str, within: Duration) -> io::Result<TcpStream> {
@@ -211,7 +250,12 @@ fn connect(address: &str, within: Duration) -> io::Result<TcpStream> {
 }
 
 /// Learns who is at the other end, and joins with it.
-fn meet(member: &Arc<Member>, stream: TcpStream, role: Role) -> Result<(), JoinError> {
+fn meet(
+    member: &Arc<Member>,
+    stream: TcpStream,
+    role: Role,
+    place: Option<&StrangerPlace>,
+) -> Result<(), JoinError> {
     stream.set_nodelay(true).map_err(JoinError::Connect)?;
     let facts = member.facts();
     let handshake = Handshake {
@@ -223,6 +267,7 @@ fn meet(member: &Arc<Member>, stream: TcpStream, role: Role) -> Result<(), JoinE
         within: member.options.meet_within,
     };
     let greeted = handshake.run(&stream)?;
+    place.into_iter().for_each(StrangerPlace::leave);
     let peer = greeted.node;
     if role == Role::Acceptor && peer < member.here() {
         return Err(JoinError::Malformed(
@@ -238,7 +283,7 @@ fn meet(member: &Arc<Member>, stream: TcpStream, role: Role) -> Result<(), JoinE
 fn accept(member: &Weak<Member>, meeting: &Arc<Meeting>, listener: &TcpListener) {
     while !meeting.is_stopped() {
         match listener.accept() {
-            Ok((stream, _)) => welcome(member, meeting, stream),
+            Ok(connection) => welcome(member, meeting, connection),
             Err(_) if meeting.is_stopped() => return,
             Err(error) => {
                 tracing::warn!(%error, "no connection of a node could be taken");
@@ -248,34 +293,84 @@ fn accept(member: &Weak<Member>, meeting: &Arc<Meeting>, listener: &TcpListener)
     }
 }
 
-/// Has a thread learn who it is. Where too many strangers are here the connection is dropped: nodes try
-/// again.
-fn welcome(member: &Weak<Member>, meeting: &Arc<Meeting>, stream: TcpStream) {
-    let place = StrangerPlace(Arc::clone(meeting));
-    let most = MOST_STRANGERS + meeting.state.lock().reasons.len();
-    if meeting.strangers.fetch_add(1, Ordering::SeqCst) >= most {
-        return;
-    }
+/// Has a thread learn who it is.
+fn welcome(
+    member: &Weak<Member>,
+    meeting: &Arc<Meeting>,
+    (stream, address): (TcpStream, SocketAddr),
+) {
+    let place = match StrangerPlace::new(meeting, &stream) {
+        Ok(place) => place,
+        Err(error) => return meeting.tell(address, &error),
+    };
     let member = Weak::clone(member);
     let run = move || {
-        let _place = place;
         let Some(member) = member.upgrade() else {
             return;
         };
-        if let Err(error) = meet(&member, stream, Role::Acceptor) {
-            tracing::warn!(%error, "a connection is of no node of this cluster");
+        let outcome = meet(&member, stream, Role::Acceptor, Some(&place));
+        if let Err(error) = outcome {
+            member.was_not_met(&error);
+            place.meeting.tell(address, &error);
         }
     };
     if let Err(error) = Builder::new().name("meet".to_owned()).spawn(run) {
-        tracing::warn!(%error, "no thread to meet a node");
+        meeting.tell(address, &error);
     }
 }
 
-/// One of those who are not known yet.
-struct StrangerPlace(Arc<Meeting>);
+impl Meeting {
+    /// Tells of a connection that is of no node, but not of each where there are many.
+    fn tell(&self, address: SocketAddr, error: &dyn Display) {
+        let untold = {
+            let mut strangers = self.strangers.lock();
+            let is_late = |told: Instant| told.elapsed() >= TELL_EVERY;
+            if !strangers.told_at.is_none_or(is_late) {
+                strangers.untold += 1;
+                return;
+            }
+            strangers.told_at = Some(Instant::now());
+            std::mem::take(&mut strangers.untold)
+        };
+        tracing::warn!(%address, %error, untold, "a connection is of no node of this cluster");
+    }
+}
+
+/// A place among those who are not known yet.
+struct StrangerPlace {
+    meeting: Arc<Meeting>,
+    number: u64,
+}
+
+impl StrangerPlace {
+    /// A place, which may be that of the one who has been waiting for longest.
+    fn new(meeting: &Arc<Meeting>, stream: &TcpStream) -> io::Result<Self> {
+        let stream = stream.try_clone()?;
+        let mut strangers = meeting.strangers.lock();
+        if strangers.waiting.len() >= MOST_STRANGERS
+            && let Some((_, oldest)) = strangers.waiting.pop_front()
+        {
+            // Its thread reads the end.
+            let _ = oldest.shutdown(Shutdown::Both);
+        }
+        strangers.next += 1;
+        let number = strangers.next;
+        strangers.waiting.push_back((number, stream));
+        let meeting = Arc::clone(meeting);
+        Ok(Self { meeting, number })
+    }
+
+    /// It is known now.
+    fn leave(&self) {
+        let mut strangers = self.meeting.strangers.lock();
+        strangers
+            .waiting
+            .retain(|(number, _)| *number != self.number);
+    }
+}
 
 impl Drop for StrangerPlace {
     fn drop(&mut self) {
-        self.0.strangers.fetch_sub(1, Ordering::SeqCst);
+        self.leave();
     }
 }

@@ -17,6 +17,7 @@ use std::time::Duration;
 use jindou_exec::{
     Catalogue, ForkNode, ForkPolicy, Forks, GraphSource, Messages, SubQuery, TermSource, Workers,
 };
+use jindou_fabric::FabricError;
 use jindou_fabric::process::ProcessFabric;
 use jindou_fabric::remote::Fabric;
 use jindou_model::{NodeId, ShardId, SnapshotNumber, TermId};
@@ -31,6 +32,7 @@ use crate::logical::{ForkMessages, READS_PER_MESSAGE, READS_PER_MESSAGE_BY_TCP};
 use crate::mail::{Mail, MailCounts, MailLimits};
 use crate::one_sided::{Offered, OneSided, ReadCounts, RemoteReads};
 use crate::peers::PeerList;
+use crate::rows::is_of_graph;
 use crate::secret::Secret;
 use crate::{Advert, Sharded};
 
@@ -382,6 +384,9 @@ impl Member {
         }
         drop(links);
         if broken.is_some() {
+            // Of numbers of nodes their users know nothing.
+            let is_lost = reason == FabricError::PeerLost(node).to_string();
+            let reason = if is_lost { "it is lost" } else { reason };
             tracing::warn!(node = self.name(node), reason, "a node is lost");
             self.forks.lost(node, self.first_shard(node));
             self.meeting.note(node, reason.to_owned());
@@ -463,7 +468,10 @@ impl Forks for AtMember {
     }
 
     fn node_of(&self, key: TermId) -> NodeId {
-        self.member.map.node_of(key)
+        match is_of_graph(key) {
+            true => self.member.map.node_of(key),
+            false => self.member.here(),
+        }
     }
 
     fn policy(&self) -> ForkPolicy {
