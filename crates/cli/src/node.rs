@@ -52,6 +52,7 @@ impl Node {
                 secret,
                 node,
                 maps_memory: !arguments.no_shared_memory,
+                listener: None,
             },
         }))
     }

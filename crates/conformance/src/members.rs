@@ -64,11 +64,21 @@ impl Members {
         drop(Database::create(
             &location, sources, &options, &progress, of_store,
         )?);
-        let peers = self.peers();
+        let mut ports: Vec<Option<TcpListener>> = (0..self.count)
+            .map(|_| Some(TcpListener::bind("127.0.0.1:0").expect("a port")))
+            .collect();
+        let peers = peers(&ports);
         let asked = ASKED.fetch_add(1, Ordering::Relaxed) % self.count;
         let others = (0..self.count).filter(|number| *number != asked);
         let others: Result<Vec<Database>, EngineError> = others
-            .map(|number| self.member(&location, &peers, number, config.clone()))
+            .map(|number| {
+                self.member(
+                    &location,
+                    &peers,
+                    (number, ports[number].take()),
+                    config.clone(),
+                )
+            })
             .collect();
         let others = others?;
         // What stands between queries and the graph is there for as long as the database.
@@ -77,7 +87,7 @@ impl Members {
             let _kept = &kept;
             source
         })));
-        let database = self.member(&location, &peers, asked, config)?;
+        let database = self.member(&location, &peers, (asked, ports[asked].take()), config)?;
         for member in others.iter().chain([&database]) {
             let has_all = member.wait_for_cluster(PATIENCE);
             assert!(has_all, "they do not meet: {:?}", member.cluster());
@@ -89,7 +99,7 @@ impl Members {
         self,
         location: &Path,
         peers: &PeerList,
-        number: usize,
+        (number, listener): (usize, Option<TcpListener>),
         config: Config,
     ) -> Result<Database, EngineError> {
         let database = Database::open_to_read(location, config)?;
@@ -98,25 +108,23 @@ impl Members {
             secret: None,
             node: peers.node(&name(number)).expect("it is in the list"),
             maps_memory: self.maps_memory,
+            listener,
         })?;
         Ok(database)
     }
+}
 
-    /// A list of members at ports that nobody has.
-    fn peers(self) -> PeerList {
-        let ports: Vec<TcpListener> = (0..self.count)
-            .map(|_| TcpListener::bind("127.0.0.1:0").expect("a port"))
-            .collect();
-        let members = ports.iter().enumerate().map(|(number, port)| {
-            let address = port.local_addr().expect("it has one");
-            format!(
-                "[[node]]\nname = \"{}\"\naddress = \"{address}\"\n",
-                name(number)
-            )
-        });
-        let text = format!("shards = {SHARDS}\n{}", members.collect::<String>());
-        PeerList::parse(&text).expect("a list of peers")
-    }
+/// A list of members that listen at these ports.
+fn peers(ports: &[Option<TcpListener>]) -> PeerList {
+    let members = ports.iter().flatten().enumerate().map(|(number, port)| {
+        let address = port.local_addr().expect("it has one");
+        format!(
+            "[[node]]\nname = \"{}\"\naddress = \"{address}\"\n",
+            name(number)
+        )
+    });
+    let text = format!("shards = {SHARDS}\n{}", members.collect::<String>());
+    PeerList::parse(&text).expect("a list of peers")
 }
 
 fn name(number: usize) -> String {

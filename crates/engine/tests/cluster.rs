@@ -2,7 +2,8 @@
 //! queries when one of them goes?
 #![cfg(target_os = "linux")]
 
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -80,17 +81,28 @@ fn store() -> TempDir {
     folder
 }
 
-/// A list of nodes at ports that were free a moment ago.
+thread_local! {
+    /// Listeners of nodes that have not started yet, by address: nobody else gets their ports.
+    static HELD: RefCell<HashMap<String, TcpListener>> = RefCell::default();
+}
+
+/// A list of nodes at ports of their own.
 fn list(nodes: usize) -> PeerList {
-    let listeners: Vec<TcpListener> = (0..nodes)
-        .map(|_| TcpListener::bind("127.0.0.1:0").expect("a port"))
-        .collect();
-    let nodes = listeners.iter().enumerate().map(|(number, listener)| {
-        let address = listener.local_addr().expect("it has one");
+    let nodes = (0..nodes).map(|number| {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("it has one").to_string();
+        HELD.with_borrow_mut(|held| held.insert(address.clone(), listener));
         format!("[[node]]\nname = \"n{number}\"\naddress = \"{address}\"\n")
     });
     let text = format!("shards = 16\n{}", nodes.collect::<String>());
     PeerList::parse(&text).expect("a list")
+}
+
+/// The listener of a node that starts for the first time.
+fn held(peers: &PeerList, name: &str) -> Option<TcpListener> {
+    let node = peers.peers().iter().find(|peer| peer.name == name);
+    let address = &node.expect("it is in the list").address;
+    HELD.with_borrow_mut(|held| held.remove(address))
 }
 
 struct Node<'a> {
@@ -112,6 +124,7 @@ impl Node<'_> {
             secret: self.secret.clone(),
             node: self.peers.node(self.name).expect("it is in the list"),
             maps_memory: self.maps_memory,
+            listener: held(self.peers, self.name),
         })?;
         Ok(database)
     }
@@ -406,7 +419,9 @@ fn only_a_store_that_is_read_can_be_a_node_and_only_once() {
         secret: None,
         node: peers.node("n0").expect("it is in the list"),
         maps_memory: true,
+        listener: None,
     };
+    drop(held(&peers, "n0"));
     let written = Database::open(&location, Config::default()).expect("it opens");
     let refused = written.join(options());
     assert!(

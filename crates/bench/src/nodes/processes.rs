@@ -149,6 +149,7 @@ fn join(
         secret: None,
         node,
         maps_memory,
+        listener: None,
     })?;
     Ok(database)
 }

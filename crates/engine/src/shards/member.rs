@@ -21,7 +21,7 @@ use crate::{Database, EngineError};
 const MEET_WITHIN: Duration = Duration::from_secs(10);
 
 /// Which node of which cluster a database is to be.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct ClusterOptions {
     /// All nodes.
     pub peers: PeerList,
@@ -31,6 +31,8 @@ pub struct ClusterOptions {
     pub node: NodeId,
     /// Memory of nodes of the same machine is mapped; without it all goes over TCP.
     pub maps_memory: bool,
+    /// Listens at the node's address already; without it that is bound.
+    pub listener: Option<TcpListener>,
 }
 
 /// A database's part in a cluster.
@@ -53,13 +55,16 @@ impl Membership {
         self.member.seen()
     }
 
-    fn start(inner: &Inner, options: ClusterOptions) -> Result<Self, EngineError> {
+    fn start(inner: &Inner, mut options: ClusterOptions) -> Result<Self, EngineError> {
         let graph = inner.graph.load_full();
         let address = options.peers.peers()[options.node.0 as usize]
             .address
             .clone();
-        let listener = TcpListener::bind(&address)
-            .map_err(|source| EngineError::NodeAddress { address, source })?;
+        let listener = match options.listener.take() {
+            Some(listener) => listener,
+            None => TcpListener::bind(&address)
+                .map_err(|source| EngineError::NodeAddress { address, source })?,
+        };
         let fabric = ProcessFabric::new(&ProcessOptions {
             maps_memory: options.maps_memory,
             ..ProcessOptions::new(options.node)
