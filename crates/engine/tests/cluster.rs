@@ -115,7 +115,21 @@ struct Node<'a> {
 }
 
 impl Node<'_> {
+    /// Starts it. A node that starts again may have to wait for its port: the one before may be on its way
+    /// out yet, or somebody may have got it for a moment.
     fn start(&self) -> Result<Database, EngineError> {
+        let begin = Instant::now();
+        loop {
+            match self.start_once() {
+                Err(EngineError::NodeAddress { .. }) if begin.elapsed() < PATIENCE => {
+                    std::thread::yield_now();
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    fn start_once(&self) -> Result<Database, EngineError> {
         let mut config = Config::default();
         config.fork_policy = self.policy;
         let database = Database::open_to_read(self.location, config)?;
