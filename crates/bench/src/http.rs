@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// Bytes of an answer held at a time; a head or a line must fit.
 const BUFFER_BYTES: usize = 64 << 10;
-/// Bytes of a refusal that are told.
+/// Bytes of a refusal's body that its error shows.
 const SAID_BYTES: usize = 256;
 /// How long an answer may keep silent.
 const SILENCE: Duration = Duration::from_secs(120);

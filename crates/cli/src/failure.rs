@@ -11,7 +11,7 @@ use jindou_engine::results::WriteError;
 use jindou_engine::{EngineError, StoreError};
 
 use crate::interrupt::Interrupted;
-use crate::printable::printable;
+use jindou_engine::printable;
 
 /// The exit status of what Ctrl-C ended, as shells have it.
 pub(crate) const INTERRUPTED: u8 = 130;

@@ -70,7 +70,7 @@ pub(crate) fn on_each(mut act: impl FnMut() + Send + 'static) -> anyhow::Result<
     Ok(())
 }
 
-/// How long a process goes on after its input ended, whatever is under way: whoever started it is gone.
+/// How long a process may run after its standard input ended, as the program that started it is gone.
 const MOST_AFTER_INPUT: Duration = Duration::from_secs(10);
 
 /// The end of standard input, or what never comes.

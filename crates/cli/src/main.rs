@@ -32,7 +32,6 @@ mod node;
 mod notes;
 mod open;
 mod output;
-mod printable;
 mod progress;
 mod sources;
 mod spill;

@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use jindou_engine::{ClusterOptions, Database, PeerList, Presence};
 
 use crate::cluster_args::ClusterArguments;
-use crate::printable::printable;
+use jindou_engine::printable;
 
 /// Who is not there by then is named.
 const PATIENCE: Duration = Duration::from_secs(2);

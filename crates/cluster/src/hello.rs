@@ -4,8 +4,8 @@
 //! Both sides of a connection send the same three messages, and read three:
 //!
 //! 1. [`FirstMessage`]: a magic, the version of the protocol, a random nonce, the own node and [`Facts`].
-//! 2. HMAC-SHA256 by the secret over the own role and both first messages. A message of this exchange proves nothing
-//!    in another one, nor sent back to whoever made it.
+//! 2. HMAC-SHA256 by the secret over the own role and both first messages. It is valid in this exchange only, and not
+//!    for the side that made it.
 //! 3. A verdict, signed by a key of this connection ([`Session`]): joined, or refused and why.
 //!
 //! No byte is read beyond a message, so the connection then carries whatever both agree on. What is not yet

@@ -24,7 +24,6 @@ mod member;
 mod members;
 mod one_sided;
 mod peers;
-mod printable;
 mod rows;
 mod secret;
 mod sharded;

@@ -106,7 +106,7 @@ impl Mail {
             received: Counter::default(),
             is_stopped: AtomicBool::new(false),
         });
-        // The thread has no mail, only what is shared: whoever drops the last mail ends it.
+        // The thread does not hold the mail, only what is shared: dropping the last mail ends the thread.
         let tending = Tending::new(Arc::clone(&shared), end.receiver, postman);
         let name = format!("mail of node {}", end.peer);
         let thread = Builder::new().name(name).spawn(move || tending.run());
@@ -120,7 +120,7 @@ impl Mail {
 
     /// Has a message go to the peer; false once the mail has ended. Never waits for the peer: what the ring
     /// has no room for is kept, however much it is. A message that is longer than the peer takes ends the
-    /// mail, as whoever it is for would wait for it in vain.
+    /// mail, as its reader would wait for ever.
     #[must_use]
     pub fn send(&self, message: Vec<u8>) -> bool {
         let shared = &*self.shared;

@@ -87,6 +87,7 @@ pub use jindou_ingest as ingest;
 pub use jindou_ingest::LoadOptions;
 pub use jindou_model::SnapshotNumber;
 pub use jindou_model::TermId;
+pub use jindou_model::printable;
 pub use jindou_partition::{MapError, Shards, ShardsError};
 pub use jindou_store::log::Fsync;
 pub use jindou_store::{DurabilityOptions, Recovery, StoreError, StoreFile};

@@ -12,6 +12,7 @@ pub mod inline;
 pub mod key;
 mod neighbours;
 mod patched;
+mod printable;
 mod ranges;
 mod sorted_set;
 mod text_place;
@@ -23,6 +24,7 @@ pub use id::{
 };
 pub use neighbours::{Narrow, Neighbours};
 pub use patched::{Edge, EdgeRun, Patched, Unchanged};
+pub use printable::{is_printable, printable};
 pub use ranges::IdRanges;
 pub use sorted_set::{Change, SortedSet};
 pub use text_place::{TextKind, TextPlace};

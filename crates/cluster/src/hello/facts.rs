@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::HelloError;
 use crate::peers::is_name;
-use crate::printable::is_printable;
+use jindou_model::is_printable;
 
 /// The most bytes of facts on their way.
 pub(super) const MOST_FACTS_BYTES: usize = 4096;

@@ -10,8 +10,8 @@ use super::duplex::{Duplex, Limited};
 use super::facts::too_long;
 use super::first::FirstMessage;
 use super::{HelloError, Role};
-use crate::printable::printable;
 use crate::secret::Secret;
+use jindou_model::printable;
 
 /// Bytes of a signature.
 pub(super) const TAG_BYTES: usize = 32;
@@ -91,7 +91,9 @@ impl Session {
         refusal: Option<&HelloError>,
     ) -> Result<(), HelloError> {
         let code = if refusal.is_some() { REFUSED } else { JOINED };
-        let text = refusal.map_or_else(String::new, |error| printable(&error.to_string()));
+        let text = refusal.map_or_else(String::new, |error| {
+            printable(&error.to_string()).into_owned()
+        });
         let text = &text[..text.floor_char_boundary(MOST_REFUSAL_BYTES)];
         let mut verdict = vec![code];
         verdict.extend((text.len() as u16).to_le_bytes());
@@ -125,7 +127,7 @@ impl Session {
         match code {
             JOINED if text.is_empty() => Ok(()),
             REFUSED => {
-                let text = printable(&String::from_utf8_lossy(text));
+                let text = printable(&String::from_utf8_lossy(text)).into_owned();
                 Err(HelloError::Refused { node, text })
             }
             _ => Err(HelloError::Malformed("whether it joins")),

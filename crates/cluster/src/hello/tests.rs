@@ -202,7 +202,7 @@ fn another_secret_is_told_to_both_and_nothing_else() {
     let (one, other) = sides();
     let wrong = |secret: Option<&[u8]>| Side {
         secret: secret.map(|secret| Secret::new(secret).unwrap()),
-        // What would be told of a node that knows the secret.
+        // A node that knows the secret would be told of this difference.
         facts: Facts {
             cluster: [8; 32],
             ..one.facts.clone()

@@ -15,7 +15,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use jindou_exec::{
-    Catalogue, ForkNode, ForkPolicy, Forks, GraphSource, Messages, SubQuery, TermSource, Workers,
+    Catalogue, ExecError, ForkNode, ForkPolicy, Forks, GraphSource, Messages, SubQuery, TermSource,
+    Workers,
 };
 use jindou_fabric::FabricError;
 use jindou_fabric::process::ProcessFabric;
@@ -483,8 +484,10 @@ impl Forks for AtMember {
     }
 
     fn send(&self, to: NodeId, sub_query: SubQuery) {
-        let (member, shard) = (&self.member, self.member.first_shard(to));
-        let lost = || jindou_exec::ExecError::ShardLost { shard };
+        let member = &self.member;
+        let lost = || ExecError::ShardLost {
+            shard: member.first_shard(to),
+        };
         let Some(link) = member.link(to) else {
             return sub_query.fail(lost());
         };
@@ -494,7 +497,7 @@ impl Forks for AtMember {
         if let Some(message) = member.forks.encode(sub_query)
             && !link.mail.send(message)
         {
-            member.forks.lost(to, shard);
+            member.forks.lost(to, member.first_shard(to));
         }
     }
 

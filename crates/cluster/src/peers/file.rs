@@ -11,7 +11,7 @@ use toml::Spanned;
 use super::address::Endpoint;
 use super::error::line_of;
 use super::{MOST_NODES, Peer, PeerList, PeersError, WrongPeers, is_name};
-use crate::printable::{is_printable, printable};
+use jindou_model::{is_printable, printable};
 
 /// Shards, unless the file says how many.
 const DEFAULT_SHARDS: u32 = 64;
@@ -37,7 +37,7 @@ struct NodeTable {
 pub(super) fn parse(text: &str) -> Result<PeerList, PeersError> {
     let table: FileTable = toml::from_str(text).map_err(|error| PeersError::Syntax {
         line: line_of(text.as_bytes(), error.span().map_or(0, |span| span.start)),
-        reason: printable(error.message()),
+        reason: printable(error.message()).into_owned(),
     })?;
     let check = Check {
         text,

@@ -22,7 +22,7 @@ use crate::cluster_args::DevArguments;
 use crate::interrupt::on_each;
 use crate::node::{all_there, waiting};
 use crate::output;
-use crate::printable::printable;
+use jindou_engine::printable;
 
 /// How long nodes may take to end once they are asked to.
 const END_WITHIN: Duration = Duration::from_secs(8);

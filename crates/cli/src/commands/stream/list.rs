@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::client::Client;
 use crate::output;
-use crate::printable::printable;
 use crate::stream_args::ListArguments;
+use jindou_engine::printable;
 
 /// # Errors
 /// A server that cannot be reached, and what it refuses.

@@ -14,8 +14,8 @@ use ureq::BodyReader;
 
 use super::client::{Asked, Client, Refused};
 use crate::output;
-use crate::printable::printable;
 use crate::stream_args::WatchArguments;
+use jindou_engine::printable;
 
 /// Pauses between attempts to connect again: the first, and the longest, to which they are doubled.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);

@@ -1,15 +1,21 @@
 //! What of a text that others wrote may go to a terminal or a log? Neither control characters nor those that
 //! change the direction of a line: both are obeyed and not shown.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// True if each character of the text is shown as it is.
-pub(crate) fn is_printable(text: &str) -> bool {
+#[must_use]
+pub fn is_printable(text: &str) -> bool {
     !text.contains(is_obeyed)
 }
 
 /// The text with what would be obeyed as escapes: `\u{1b}`.
-pub(crate) fn printable(text: &str) -> String {
+#[must_use]
+pub fn printable(text: &str) -> Cow<'_, str> {
+    if is_printable(text) {
+        return text.into();
+    }
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
         match is_obeyed(character) {
@@ -17,7 +23,7 @@ pub(crate) fn printable(text: &str) -> String {
             false => shown.push(character),
         }
     }
-    shown
+    shown.into()
 }
 
 fn is_obeyed(character: char) -> bool {
