@@ -54,12 +54,13 @@ impl Sharded {
     /// Calls `ask` once for each holder of lists, with its part of the keys.
     fn ask_holders(
         &self,
-        (graph, predicate): (GraphRef<'_>, PredicateId),
-        keys: &[TermId],
+        graph: GraphRef<'_>,
+        list: &Lists<'_>,
         mut ask: impl FnMut(Holder<'_>, &Part) -> Result<(), Unavailable>,
     ) -> Result<(), Unavailable> {
         Split::lend(|split| {
-            self.split(graph, predicate, keys.iter().copied(), split);
+            let (predicate, keys) = (list.predicate, list.keys.iter().copied());
+            self.split(graph, (predicate, list.direction), keys, split);
             ask_all(split, |number, part| {
                 ask(self.holder_of_part(graph, predicate, number)?, part)
             })
@@ -99,14 +100,20 @@ impl Sharded {
         };
         let mut found: Vec<u32> = Vec::new();
         let (mut ends, mut of_part, mut graphs) = (Vec::new(), Vec::new(), Vec::new());
-        self.ask_holders((graph, list.predicate), keys, |holder, part| {
+        let predicate = list.predicate;
+        let from = Lists {
+            predicate,
+            direction,
+            keys,
+        };
+        self.ask_holders(graph, &from, |holder, part| {
             let places = part.places.iter().map(|place| *place as usize);
             ends.clear();
             ends.extend(places.clone().map(|place| to[place]));
             let graph = of_rows(graph, places, &mut graphs);
             of_part.clear();
             let list = Lists {
-                predicate: list.predicate,
+                predicate,
                 direction,
                 keys: &part.keys,
             };
@@ -148,7 +155,7 @@ impl Sharded {
     ) -> Result<Vec<u64>, Unavailable> {
         let mut counts = vec![0; list.keys.len()];
         let (mut of_part, mut graphs) = (Vec::new(), Vec::new());
-        self.ask_holders((graph, list.predicate), list.keys, |holder, part| {
+        self.ask_holders(graph, list, |holder, part| {
             let places = part.places.iter().map(|place| *place as usize);
             let graph = of_rows(graph, places, &mut graphs);
             of_part.clear();

@@ -81,7 +81,7 @@ impl Sharded {
             && let [key] = list.keys
             && let (read, false) = self.read_in(graph, list.predicate, list.direction)
         {
-            let holder = self.holder_of_key(read, list.predicate, *key)?;
+            let holder = self.holder_of_key(read, (list.predicate, list.direction), *key)?;
             return holder.expand(read, list, cursor, allowed, budget, (rows, out));
         }
         let asked = Asked {
@@ -190,7 +190,8 @@ impl Sharded {
                 continue;
             }
             Split::lend(|split| {
-                self.split(graph, list.predicate, keys, split);
+                let segment = (list.predicate, list.direction);
+                self.split(graph, segment, keys, split);
                 for (number, part) in split.parts() {
                     let mut rows = part.places.iter().map(|place| of_list[*place as usize]);
                     let holder = self.holder_of_part(graph, list.predicate, number);

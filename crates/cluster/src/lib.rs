@@ -44,4 +44,4 @@ pub use member::{Member, MemberOptions, MemberStatus, OwnGraph, OwnShard, Presen
 pub use one_sided::{Offered, OneSided, Publication, ReadCounts, RemoteReads};
 pub use peers::{MOST_NODES, Peer, PeerList, PeersError, WrongPeers};
 pub use secret::{Secret, SecretError};
-pub use sharded::Sharded;
+pub use sharded::{ChangedLists, Sharded};

@@ -5,13 +5,14 @@
 
 use jindou_exec::GraphSource;
 use jindou_model::{
-    Cursor, GraphRef, IdRanges, Lists, PredicateId, ShardId, TermId, TermKind, Unavailable,
+    Cursor, Direction, GraphRef, IdRanges, Lists, PredicateId, ShardId, TermId, TermKind,
+    Unavailable,
 };
 use jindou_partition::Split;
 use jindou_store::LayerKind;
 
-use crate::Sharded;
 use crate::one_sided::OneSided;
+use crate::{ChangedLists, Sharded};
 
 /// False of a term that a query computed, or that only it names: no shard has edges of it, and none is asked,
 /// which may be lost.
@@ -32,10 +33,27 @@ pub(crate) enum Holder<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct Reading<'a> {
     pub(crate) reader: &'a OneSided,
+    /// What it cannot read any more.
+    pub(crate) changes: &'a dyn ChangedLists,
     /// The layer that has them.
     pub(crate) kind: LayerKind,
     /// Who asks for what cannot be read.
     pub(crate) sharded: &'a Sharded,
+}
+
+impl Reading<'_> {
+    /// True if the list of a key, which a shard owns, is read here, and is as it was published.
+    fn has(
+        self,
+        (predicate, direction): (PredicateId, Direction),
+        shard: ShardId,
+        key: TermId,
+    ) -> bool {
+        let segment = (predicate, direction);
+        self.reader.has(shard)
+            && self.sharded.of_shard(shard).is_ok()
+            && !self.changes.may_have_changed(self.kind, segment, key)
+    }
 }
 
 impl Holder<'_> {
@@ -83,6 +101,7 @@ impl Holder<'_> {
                 reader,
                 kind,
                 sharded,
+                ..
             }) => {
                 let mut undecided = Vec::new();
                 reader.contains(&reader.lists(kind, list), to, rows, &mut undecided)?;
@@ -111,6 +130,7 @@ impl Holder<'_> {
                 reader,
                 kind,
                 sharded,
+                ..
             }) => {
                 let lists = reader.lists(kind, list);
                 let mut undecided: Vec<u32> = Vec::new();
@@ -142,7 +162,7 @@ impl Sharded {
     pub(crate) fn split(
         &self,
         graph: GraphRef<'_>,
-        predicate: PredicateId,
+        (predicate, direction): (PredicateId, Direction),
         keys: impl IntoIterator<Item = TermId>,
         split: &mut Split,
     ) {
@@ -150,7 +170,7 @@ impl Sharded {
         let reading = self.reading(graph, predicate);
         split.fill(keys, |key| match (self.shards.owner(key), reading) {
             _ if !is_of_graph(key) => self.part_of_others(),
-            (shard, Some(reading)) if reading.reader.has(shard) => read,
+            (shard, Some(reading)) if reading.has((predicate, direction), shard, key) => read,
             (shard, _) => shard.0,
         });
     }
@@ -185,7 +205,7 @@ impl Sharded {
     pub(crate) fn holder_of_key(
         &self,
         graph: GraphRef<'_>,
-        predicate: PredicateId,
+        (predicate, direction): (PredicateId, Direction),
         key: TermId,
     ) -> Result<Holder<'_>, Unavailable> {
         let shard = self.shards.owner(key);
@@ -193,7 +213,9 @@ impl Sharded {
             _ if predicate == PredicateId::TYPE || !is_of_graph(key) => {
                 Ok(Holder::Graph(&*self.shared))
             }
-            Some(reading) if reading.reader.has(shard) => Ok(Holder::Read(reading)),
+            Some(reading) if reading.has((predicate, direction), shard, key) => {
+                Ok(Holder::Read(reading))
+            }
             _ => Ok(Holder::Graph(self.of_shard(shard)?)),
         }
     }

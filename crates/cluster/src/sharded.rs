@@ -9,6 +9,7 @@ use jindou_model::{
     ShardId, TermId, Unavailable, Visit,
 };
 use jindou_partition::Shards;
+use jindou_store::LayerKind;
 
 use crate::one_sided::{OneSided, layer_of};
 use crate::rows::{Reading, is_of_graph};
@@ -28,7 +29,24 @@ pub struct Sharded {
     /// The rows, by shard; none of one that is lost.
     pub(crate) rows: Vec<Option<Arc<dyn GraphSource>>>,
     /// Reads the lists of those that it has, in place of their `rows`.
-    reader: Option<OneSided>,
+    reader: Option<Reader>,
+}
+
+/// Reads the lists of shards of others.
+struct Reader {
+    lists: Arc<OneSided>,
+    changes: Arc<dyn ChangedLists>,
+}
+
+/// Which lists are not what can be read of them any more? Known everywhere, as the catalogue is.
+pub trait ChangedLists: Send + Sync {
+    /// False if the list of a key is as it was when its shard was published.
+    fn may_have_changed(
+        &self,
+        kind: LayerKind,
+        segment: (PredicateId, Direction),
+        key: TermId,
+    ) -> bool;
 }
 
 impl Sharded {
@@ -55,11 +73,11 @@ impl Sharded {
     }
 
     /// The same graph, where the lists of some shards are read by `reader`: their rows are asked for what
-    /// it cannot read.
+    /// it cannot read, and for what has changed since these were published.
     #[must_use]
-    pub fn with_reader(self, reader: OneSided) -> Self {
+    pub fn with_reader(self, lists: Arc<OneSided>, changes: Arc<dyn ChangedLists>) -> Self {
         Self {
-            reader: Some(reader),
+            reader: Some(Reader { lists, changes }),
             ..self
         }
     }
@@ -73,7 +91,8 @@ impl Sharded {
         let reader = self.reader.as_ref()?;
         let kind = layer_of(graph, predicate)?;
         Some(Reading {
-            reader,
+            reader: &reader.lists,
+            changes: &*reader.changes,
             kind,
             sharded: self,
         })
@@ -162,7 +181,7 @@ impl GraphSource for Sharded {
             panic!("places are those of one key");
         };
         let (read, _) = self.read_in(graph, list.predicate, list.direction);
-        let holder = self.holder_of_key(read, list.predicate, *key)?;
+        let holder = self.holder_of_key(read, (list.predicate, list.direction), *key)?;
         holder.places(read, list)
     }
 

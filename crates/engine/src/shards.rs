@@ -8,14 +8,17 @@ mod nodes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use jindou_cluster::{LinkOptions, NodeGraphs, Offered, RemoteReads, Sharded};
+use jindou_cluster::{
+    ChangedLists, LinkOptions, NodeGraphs, Offered, OneSided, RemoteReads, Sharded,
+};
 use jindou_exec::{Forks, GraphSource, TermSource};
-use jindou_model::{NodeId, ShardId};
-use jindou_store::Snapshot;
+use jindou_fabric::FabricError;
+use jindou_model::{Direction, NodeId, PredicateId, ShardId, TermId};
+use jindou_store::{Cut, LayerKind, Snapshot};
 use parking_lot::Mutex;
 
 pub(crate) use self::holders::Holders;
-use self::nodes::{Nodes, NodesError};
+use self::nodes::{Nodes, NodesError, Rows};
 use crate::EngineError;
 use crate::config::{Between, BetweenShards, Config};
 use crate::graph::StoredGraph;
@@ -47,7 +50,7 @@ impl Asked {
 /// The shards of the graph that was asked for last, and the nodes that have them.
 #[derive(Default)]
 pub(crate) struct LastShards {
-    last: Mutex<Option<(Arc<StoredGraph>, NodeGraphs)>>,
+    last: Mutex<Option<Last>>,
     nodes: Option<Result<Nodes, NodesError>>,
     /// Queries enter at one node after the other.
     entered: AtomicU32,
@@ -56,12 +59,19 @@ pub(crate) struct LastShards {
     membership: std::sync::OnceLock<member::Membership>,
 }
 
-/// A shard at one snapshot.
-struct Part {
-    /// As its node answers for it; none of one that is lost.
-    rows: Option<Arc<dyn GraphSource>>,
-    /// What other nodes may read of it.
-    offered: Option<Arc<Offered>>,
+/// The graph that was asked for last, in shards.
+struct Last {
+    graph: Arc<StoredGraph>,
+    /// As each node sees it.
+    seen: NodeGraphs,
+    shards: CutGraph,
+}
+
+/// A graph in shards.
+struct CutGraph {
+    cut: Cut,
+    /// What reads the lists of the shards of others at each node, as they are in the base; none without nodes.
+    readers: Vec<Arc<OneSided>>,
 }
 
 impl LastShards {
@@ -171,19 +181,33 @@ impl LastShards {
     }
 
     /// A graph as each node sees it. Whoever comes while it is cut waits for that.
+    ///
+    /// Costs what differs from the graph that was asked for last, and a copy of all segments where that had
+    /// another base.
     fn graphs(&self, graph: &Arc<StoredGraph>, config: &Config) -> Result<NodeGraphs, EngineError> {
         let mut last = self.last.lock();
-        if let Some((of, graphs)) = &*last
-            && Arc::ptr_eq(of, graph)
+        if let Some(last) = &*last
+            && Arc::ptr_eq(&last.graph, graph)
         {
-            return Ok(Arc::clone(graphs));
+            return Ok(Arc::clone(&last.seen));
         }
         let nodes = self.nodes.as_ref().map(|nodes| nodes.as_ref()).transpose();
-        let graphs = cut(graph, config, nodes.map_err(NodesError::clone)?)?;
-        let graphs = graphs.into_iter();
-        let graphs: NodeGraphs = graphs.map(|sharded| before(sharded, config)).collect();
-        *last = Some((Arc::clone(graph), Arc::clone(&graphs)));
-        Ok(graphs)
+        let nodes = nodes.map_err(NodesError::clone)?;
+        let brought_on = last
+            .take()
+            .and_then(|last| last.shards.brought_on(&graph.snapshot));
+        let shards = match brought_on {
+            Some(shards) => shards,
+            None => CutGraph::of(&graph.snapshot, config, nodes)?,
+        };
+        let seen = seen(graph, &shards, config, nodes).into_iter();
+        let seen: NodeGraphs = seen.map(|sharded| before(sharded, config)).collect();
+        *last = Some(Last {
+            graph: Arc::clone(graph),
+            seen: Arc::clone(&seen),
+            shards,
+        });
+        Ok(seen)
     }
 }
 
@@ -195,49 +219,81 @@ fn before(source: Arc<dyn GraphSource>, config: &Config) -> Arc<dyn GraphSource>
     }
 }
 
+impl CutGraph {
+    /// The shards of a snapshot.
+    fn of(
+        snapshot: &Snapshot,
+        config: &Config,
+        nodes: Option<&Nodes>,
+    ) -> Result<Self, EngineError> {
+        let Some(nodes) = nodes else {
+            return Ok(Self {
+                cut: snapshot.cut(config.shards)?,
+                readers: Vec::new(),
+            });
+        };
+        let allocate = |shard, bytes| nodes.of_shard(shard).allocate(bytes);
+        let all = config.shards.all().collect();
+        let cut = snapshot.cut_base(config.shards, &all, &allocate)?;
+        let offer = |(shard, part): &(ShardId, Snapshot)| {
+            Offered::of(part, nodes.of_shard(*shard)).map(Arc::new)
+        };
+        let offered: Result<Vec<_>, FabricError> = cut.shards.iter().map(offer).collect();
+        Ok(Self {
+            readers: nodes.readers(&offered?)?,
+            cut: cut.at(snapshot).expect("it is of this base"),
+        })
+    }
+
+    /// Those of another snapshot of the same base; none of one of another base.
+    fn brought_on(self, to: &Snapshot) -> Option<Self> {
+        Some(Self {
+            cut: self.cut.at(to)?,
+            readers: self.readers,
+        })
+    }
+}
+
 /// The shards of a graph, as each node sees them.
-fn cut(
+fn seen(
     graph: &Arc<StoredGraph>,
+    shards: &CutGraph,
     config: &Config,
     nodes: Option<&Nodes>,
-) -> Result<Vec<Arc<dyn GraphSource>>, EngineError> {
-    let cut = match nodes {
-        None => graph.snapshot.cut(config.shards)?,
-        Some(nodes) => {
-            let allocate = |shard, bytes| nodes.of_shard(shard).allocate(bytes);
-            let all = config.shards.all().collect();
-            graph.snapshot.cut_in(config.shards, &all, &allocate)?
-        }
+) -> Vec<Arc<dyn GraphSource>> {
+    let source = |snapshot: &Snapshot| {
+        let snapshot = snapshot.clone();
+        Arc::new(StoredGraph { snapshot }) as Arc<dyn GraphSource>
     };
-    let source = |snapshot| Arc::new(StoredGraph { snapshot }) as Arc<dyn GraphSource>;
-    let part = |(shard, snapshot): (ShardId, Snapshot)| {
-        let offered =
-            nodes.map(|nodes| Offered::of(&snapshot, nodes.of_shard(shard)).map(Arc::new));
-        let rows = match &config.between_shards {
-            None => Some(source(snapshot)),
-            Some(BetweenShards(between)) => between(shard, source(snapshot)),
-        };
-        let offered = offered.transpose()?;
-        Ok(Part { rows, offered })
+    let own = |(shard, part): &(ShardId, Snapshot)| match &config.between_shards {
+        None => Some(source(part)),
+        Some(BetweenShards(between)) => between(*shard, source(part)),
     };
-    let parts = cut.shards.into_iter().map(part);
-    let parts: Vec<Part> = parts.collect::<Result<_, EngineError>>()?;
-    let shared = source(cut.shared);
+    let rows: Rows = shards.cut.shards.iter().map(own).collect();
+    let shared = source(&shards.cut.shared);
     let sharded = |rows| {
         let (catalogue, shared) = (Arc::clone(graph), Arc::clone(&shared));
         Sharded::new(config.shards, catalogue, shared, rows)
     };
-    match nodes {
-        None => {
-            let rows = parts.into_iter().map(|part| part.rows);
-            Ok(vec![Arc::new(sharded(rows.collect()))])
-        }
-        Some(nodes) => {
-            let snapshot = (graph.snapshot.number(), graph);
-            let seen = nodes.seen(&parts, snapshot)?.into_iter();
-            let seen = seen.map(|seen| sharded(seen.rows).with_reader(seen.reader));
-            Ok(seen.map(|seen| Arc::new(seen) as _).collect())
-        }
+    let Some(nodes) = nodes else {
+        return vec![Arc::new(sharded(rows))];
+    };
+    let seen = nodes.seen(&rows, graph).into_iter().zip(&shards.readers);
+    let with_reader = |(rows, reader): (Rows, &Arc<OneSided>)| {
+        let changes = Arc::clone(graph) as Arc<dyn ChangedLists>;
+        Arc::new(sharded(rows).with_reader(Arc::clone(reader), changes)) as Arc<dyn GraphSource>
+    };
+    seen.map(with_reader).collect()
+}
+
+impl ChangedLists for StoredGraph {
+    fn may_have_changed(
+        &self,
+        kind: LayerKind,
+        (predicate, direction): (PredicateId, Direction),
+        key: TermId,
+    ) -> bool {
+        (self.snapshot).may_have_changed(kind, (predicate, direction), key)
     }
 }
 

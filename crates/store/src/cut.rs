@@ -14,11 +14,10 @@ use jindou_partition::Shards;
 use crate::StoreError;
 use crate::base::Base;
 use crate::base_files::BaseFiles;
-use crate::delta::Snapshot;
+use crate::delta::{Difference, Snapshot};
 use crate::graph_packing::Packer;
 use crate::graph_table::{GraphCoder, GraphTable};
 use crate::layer::LayerKind;
-use crate::merge::Merged;
 use crate::named::{EdgeGraphs, NamedGraphs};
 use crate::predicate_graphs::PredicateGraphs;
 use crate::segment::Segment;
@@ -31,6 +30,9 @@ type Segments = [Vec<Option<Segment>>; 2];
 
 /// A snapshot in parts, each of which is a snapshot with the same ids.
 pub struct Cut {
+    /// What was cut.
+    of: Snapshot,
+    into: Shards,
     /// What every shard knows: the characteristic sets, with all edges of `rdf:type`, and no other
     /// edge.
     pub shared: Snapshot,
@@ -39,46 +41,56 @@ pub struct Cut {
     pub shards: Vec<(ShardId, Snapshot)>,
 }
 
+impl Cut {
+    /// The same shards of another snapshot of the same base, which may be the earlier one. None of a
+    /// snapshot upon another base: that is to be cut itself.
+    ///
+    /// Costs what differs between the two, and some kilobytes a shard.
+    #[must_use]
+    pub fn at(&self, snapshot: &Snapshot) -> Option<Self> {
+        if !self.of.is_of_generation_of(snapshot) {
+            return None;
+        }
+        let difference = Difference::between(&self.of, snapshot, self.into);
+        let shards = self.shards.iter();
+        Some(Self {
+            of: snapshot.clone(),
+            into: self.into,
+            shared: snapshot.shared_part(Arc::clone(&self.shared.generation)),
+            shards: shards
+                .map(|(shard, part)| (*shard, part.part_brought_on(*shard, &difference)))
+                .collect(),
+        })
+    }
+}
+
 impl Snapshot {
-    /// Cuts it into shards. What changed since the last merge is merged first.
+    /// Cuts it into shards: [its base](Snapshot::cut_base), and then what changed since.
+    ///
+    /// # Errors
+    /// As [`Snapshot::cut_base`].
+    pub fn cut(&self, shards: Shards) -> Result<Cut, StoreError> {
+        let all = shards.all().collect();
+        let cut = self.cut_base(shards, &all, &|_, bytes| Ok(RegionBuilder::new(bytes)))?;
+        Ok(cut.at(self).expect("it is of this base"))
+    }
+
+    /// Cuts its base into shards, as if nothing had changed since, and makes those that are `wanted`, where
+    /// `allocate` gives the memory of each. [`Cut::at`] brings them to this snapshot.
     ///
     /// Costs a copy of all segments, and holds of one segment eight bytes more for each key and
     /// neighbour.
     ///
     /// # Errors
-    /// [`StoreError::TooLarge`] for terms that fit into no table.
-    pub fn cut(&self, shards: Shards) -> Result<Cut, StoreError> {
-        let all = shards.all().collect();
-        self.cut_in(shards, &all, &|_, bytes| Ok(RegionBuilder::new(bytes)))
-    }
-
-    /// As [`Snapshot::cut`], but only those shards that are `wanted`, where `allocate` gives the memory
-    /// of each.
-    ///
-    /// # Errors
-    /// As [`Snapshot::cut`], and [`StoreError::Memory`] where there is none.
-    pub fn cut_in(
+    /// [`StoreError::Memory`] where there is none.
+    pub fn cut_base(
         &self,
         shards: Shards,
         wanted: &BTreeSet<ShardId>,
         allocate: &AllocateOfShard<'_>,
     ) -> Result<Cut, StoreError> {
-        if self.is_merged() {
-            return self.cut_base(self.base(), (shards, wanted), allocate);
-        }
-        let changed = self.changed_predicates();
-        let predicates = changed.iter().map(|changes| changes.predicate).collect();
-        let merged = Merged::for_reading(self.clone(), predicates)?;
-        self.cut_base(merged.base(), (shards, wanted), allocate)
-    }
-
-    fn cut_base(
-        &self,
-        base: &Base,
-        (shards, wanted): (Shards, &BTreeSet<ShardId>),
-        allocate: &AllocateOfShard<'_>,
-    ) -> Result<Cut, StoreError> {
-        let of_base = |base| Self::of_base(base, self.generation(), self.number());
+        let base = self.base();
+        let of_base = |part| self.part_of_base(self.generation_of_part(part));
         let [default, named] = LayerKind::ALL.map(|kind| cut_layer(base, kind, shards, wanted));
         let layers = default.into_iter().zip(named);
         let all: Vec<PredicateId> = base.predicates().collect();
@@ -88,11 +100,13 @@ impl Snapshot {
             Ok((shard, of_base(part)))
         };
         let parts = wanted.iter().copied().zip(layers).map(part);
-        let shards: Result<Vec<(ShardId, Snapshot)>, StoreError> = parts.collect();
+        let parts: Result<Vec<(ShardId, Snapshot)>, StoreError> = parts.collect();
         let none = LayerKind::ALL.map(|kind| no_rows(base, kind));
         Ok(Cut {
+            of: self.part_of_base(Arc::clone(&self.generation)),
+            into: shards,
             shared: of_base(base.part(none, true)),
-            shards: shards?,
+            shards: parts?,
         })
     }
 }

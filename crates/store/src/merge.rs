@@ -49,19 +49,11 @@ impl Merged {
     ///
     /// # Panics
     /// If vertices that come later could get numbers among those of this snapshot.
-    pub fn new(from: Snapshot, predicates: Vec<PredicateId>) -> Result<Self, StoreError> {
+    pub fn new(from: Snapshot, mut predicates: Vec<PredicateId>) -> Result<Self, StoreError> {
         assert!(
             from.has_closed_extents(),
             "the numbers of a base were all given"
         );
-        Self::for_reading(from, predicates)
-    }
-
-    /// As [`Merged::new`], but nothing is to be written upon the base: extents may be open.
-    pub(crate) fn for_reading(
-        from: Snapshot,
-        mut predicates: Vec<PredicateId>,
-    ) -> Result<Self, StoreError> {
         predicates.sort_unstable();
         predicates.dedup();
         let base = merge(&from, &predicates)?;

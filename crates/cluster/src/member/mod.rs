@@ -35,7 +35,7 @@ use crate::one_sided::{Offered, OneSided, ReadCounts, RemoteReads};
 use crate::peers::PeerList;
 use crate::rows::is_of_graph;
 use crate::secret::Secret;
-use crate::{Advert, Sharded};
+use crate::{Advert, ChangedLists, Sharded};
 
 /// How a process is a member.
 #[derive(Clone)]
@@ -78,6 +78,8 @@ pub struct OwnShard {
 pub struct OwnGraph {
     /// What every node knows of the whole.
     pub catalogue: Arc<dyn Catalogue>,
+    /// Which lists are not those of its base, which is what others read.
+    pub changes: Arc<dyn ChangedLists>,
     /// The characteristic sets.
     pub shared: Arc<dyn GraphSource>,
     /// The terms.
@@ -346,7 +348,9 @@ impl Member {
         let (catalogue, shared) = (Arc::clone(catalogue), Arc::clone(shared));
         let sharded = Sharded::new(self.map.shards(), catalogue, shared, rows);
         Seen {
-            source: Arc::new(sharded.with_reader(reader)),
+            source: Arc::new(
+                sharded.with_reader(Arc::new(reader), Arc::clone(&self.graph.changes)),
+            ),
             reads_per_message: match are_mapped {
                 true => READS_PER_MESSAGE,
                 false => READS_PER_MESSAGE_BY_TCP,

@@ -9,6 +9,7 @@ use jindou_cluster::{
     OwnShard, PeerList, Secret,
 };
 use jindou_exec::{Forks, GraphSource};
+use jindou_fabric::FabricError;
 use jindou_fabric::process::{ProcessFabric, ProcessOptions};
 use jindou_model::{NodeId, ShardId};
 use jindou_store::Snapshot;
@@ -113,23 +114,25 @@ fn own_graph(
         .filter(|shard| map.holder(*shard) == options.node);
     let cut = graph
         .snapshot
-        .cut_in(shards, &own.collect(), &|_, bytes| fabric.allocate(bytes))?;
+        .cut_base(shards, &own.collect(), &|_, bytes| fabric.allocate(bytes))?;
+    let offer = |(_, part): &(ShardId, Snapshot)| Offered::of(part, &**fabric).map(Arc::new);
+    let offered: Result<Vec<_>, FabricError> = cut.shards.iter().map(offer).collect();
+    let cut = cut.at(&graph.snapshot).expect("it is of this base");
     let source = |snapshot| Arc::new(StoredGraph { snapshot }) as Arc<dyn GraphSource>;
-    let part = |(shard, snapshot): (ShardId, Snapshot)| {
-        Ok(OwnShard {
-            shard,
-            offered: Arc::new(Offered::of(&snapshot, &**fabric)?),
-            rows: source(snapshot),
-        })
+    let part = |((shard, snapshot), offered)| OwnShard {
+        shard,
+        offered,
+        rows: source(snapshot),
     };
-    let parts = cut.shards.into_iter().map(part);
+    let parts = cut.shards.into_iter().zip(offered?).map(part);
     Ok(OwnGraph {
         catalogue: Arc::clone(graph) as _,
+        changes: Arc::clone(graph) as _,
         shared: source(cut.shared),
         terms: Arc::clone(graph) as _,
         identity: identity(&graph.snapshot),
         snapshot: graph.snapshot.number(),
-        shards: parts.collect::<Result<_, EngineError>>()?,
+        shards: parts.collect(),
     })
 }
 

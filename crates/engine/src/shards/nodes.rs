@@ -3,12 +3,11 @@
 //! Each offers the lists of its shards for one-sided reads, and answers by messages what these do not
 //! say: between each two nodes there is a link in either direction, which outlives snapshots.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use jindou_cluster::{
-    Advert, ForkMessages, Link, LinkError, LinkOptions, LogicalNodes, Offered, OneSided,
-    READS_PER_MESSAGE_BY_TCP, ReadCounts, RemoteReads, ShardServer,
+    ForkMessages, Link, LinkError, LinkOptions, LogicalNodes, Offered, OneSided,
+    READS_PER_MESSAGE_BY_TCP, ReadCounts, RemoteReads, ServedShards, ShardServer,
 };
 use jindou_exec::{Catalogue, GraphSource};
 use jindou_fabric::FabricError;
@@ -16,30 +15,14 @@ use jindou_fabric::local::LocalNetwork;
 #[cfg(target_os = "linux")]
 use jindou_fabric::process::ProcessFabric;
 use jindou_fabric::remote::Fabric;
-use jindou_model::{NodeId, ShardId, SnapshotNumber};
+use jindou_model::{NodeId, ShardId};
 use jindou_partition::{MapError, ShardMap};
 
-use super::Part;
 use crate::EngineError;
 use crate::config::{Config, NodeFabric};
 
 /// The shards as one node sees them, by number; none of one that is lost.
 pub(super) type Rows = Vec<Option<Arc<dyn GraphSource>>>;
-
-/// The shards as one node sees them.
-pub(super) struct Seen {
-    /// Its own, and those of others as these answer for them.
-    pub(super) rows: Rows,
-    /// The lists of those of others.
-    pub(super) reader: OneSided,
-}
-
-/// What a node tells the others of its shards at one snapshot.
-struct Told {
-    advert: Vec<u8>,
-    /// What keeps these there: between processes it would be a lease, which the others renew.
-    kept: Arc<dyn Any + Send + Sync>,
-}
 
 /// Logical nodes, and how each reads and asks the others.
 pub(super) struct Nodes {
@@ -132,79 +115,63 @@ impl Nodes {
         sums.fold(RemoteReads::default(), RemoteReads::and)
     }
 
-    /// The shards of a snapshot as each node sees them: its own, and those of others by reads and messages.
-    pub(super) fn seen<C: Catalogue + 'static>(
+    /// What reads the lists of the shards of others at each node, by node: they lie where they are `offered`,
+    /// by shard.
+    ///
+    /// # Errors
+    /// [`EngineError::Fabric`] where a node cannot open the memory of another one.
+    pub(super) fn readers(
         &self,
-        parts: &[Part],
-        (snapshot, graph): (SnapshotNumber, &Arc<C>),
-    ) -> Result<Vec<Seen>, EngineError> {
-        let told: Vec<Told> = self
-            .numbers()
-            .map(|node| self.tell(node, parts, snapshot))
-            .collect();
-        self.numbers()
-            .map(|here| self.seen_by(here, parts, &told, graph))
-            .collect()
+        offered: &[Arc<Offered>],
+    ) -> Result<Vec<Arc<OneSided>>, EngineError> {
+        let map = self.logical.map();
+        let reader = |here: NodeId| {
+            let node = &self.nodes[here.0 as usize];
+            let mut reader = OneSided::new(map.shards(), &node.fabric, &node.counts);
+            for (shard, offered) in map.shards().all().zip(offered) {
+                let holder = map.holder(shard);
+                if holder != here {
+                    let kept = Arc::clone(offered) as _;
+                    reader.attach((shard, holder), offered.publication(), kept)?;
+                }
+            }
+            Ok(Arc::new(reader))
+        };
+        self.numbers().map(reader).collect()
+    }
+
+    /// The shards of a snapshot as each node sees them: its own `rows`, and those of others as these answer
+    /// for them.
+    pub(super) fn seen<C: Catalogue + 'static>(&self, rows: &Rows, graph: &Arc<C>) -> Vec<Rows> {
+        let map = self.logical.map();
+        let own = |node: NodeId| {
+            let own = map.shards().all().zip(rows).map(|(shard, rows)| {
+                let rows = rows.as_ref();
+                rows.filter(|_| map.holder(shard) == node).cloned()
+            });
+            self.nodes[node.0 as usize].server.serve(own.collect())
+        };
+        let served: Vec<Arc<ServedShards>> = self.numbers().map(own).collect();
+        let seen = |here: NodeId| {
+            let links = &self.nodes[here.0 as usize].links;
+            let of_shard = |(shard, rows): (ShardId, &Option<Arc<dyn GraphSource>>)| {
+                let holder = map.holder(shard).0 as usize;
+                let Some(link) = &links[holder] else {
+                    return rows.clone();
+                };
+                rows.as_ref()?;
+                let served = &served[holder];
+                let kept = Arc::clone(served) as _;
+                let asked = link.shard((shard, served.id()), Arc::clone(graph) as _, kept);
+                Some(Arc::new(asked) as Arc<dyn GraphSource>)
+            };
+            map.shards().all().zip(rows).map(of_shard).collect()
+        };
+        self.numbers().map(seen).collect()
     }
 
     fn numbers(&self) -> impl Iterator<Item = NodeId> + use<> {
         (0..self.nodes.len() as u32).map(NodeId)
-    }
-
-    /// Has a node answer for the shards that it holds, and says what it tells the others of these.
-    fn tell(&self, node: NodeId, parts: &[Part], snapshot: SnapshotNumber) -> Told {
-        let map = self.logical.map();
-        let is_own = |shard| map.holder(shard) == node;
-        let own = map.shards().all().zip(parts).map(|(shard, part)| {
-            let rows = part.rows.as_ref();
-            rows.filter(|_| is_own(shard)).cloned()
-        });
-        let served = self.nodes[node.0 as usize].server.serve(own.collect());
-        let offered = map.shards().all().zip(parts).filter_map(|(shard, part)| {
-            let offered = part.offered.as_ref();
-            let is_offered = is_own(shard) && part.rows.is_some();
-            Some((shard, Arc::clone(offered.filter(|_| is_offered)?)))
-        });
-        let offered: Vec<(ShardId, Arc<Offered>)> = offered.collect();
-        let shards = offered.iter();
-        let advert = Advert {
-            snapshot,
-            served: served.id(),
-            shards: shards
-                .map(|(shard, offered)| (*shard, offered.publication().clone()))
-                .collect(),
-        };
-        Told {
-            advert: advert.to_bytes(),
-            kept: Arc::new((served, offered)),
-        }
-    }
-
-    fn seen_by<C: Catalogue + 'static>(
-        &self,
-        here: NodeId,
-        parts: &[Part],
-        told: &[Told],
-        graph: &Arc<C>,
-    ) -> Result<Seen, EngineError> {
-        let (map, node) = (self.logical.map(), &self.nodes[here.0 as usize]);
-        let mut reader = OneSided::new(map.shards(), &node.fabric, &node.counts);
-        let mut rows: Rows = parts.iter().map(|part| part.rows.clone()).collect();
-        for (holder, (link, told)) in self.numbers().zip(node.links.iter().zip(told)) {
-            let Some(link) = link else {
-                continue;
-            };
-            let advert = Advert::from_bytes(&told.advert, holder, map.shards());
-            let advert = advert.map_err(LinkError::from)?;
-            for (shard, publication) in &advert.shards {
-                reader.attach((*shard, holder), publication, Arc::clone(&told.kept))?;
-                let served = (*shard, advert.served);
-                let kept = Arc::clone(&told.kept);
-                let asked = link.shard(served, Arc::clone(graph) as _, kept);
-                rows[shard.0 as usize] = Some(Arc::new(asked));
-            }
-        }
-        Ok(Seen { rows, reader })
     }
 }
 

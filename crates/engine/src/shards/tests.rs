@@ -52,8 +52,9 @@ impl Random {
     }
 }
 
-/// Some quads of the bulk load, and some that came later.
-fn database(random: &mut Random) -> Database {
+/// A database with some quads of the bulk load, and some that came and went later: as it was after each
+/// update.
+fn states(random: &mut Random) -> Vec<Arc<StoredGraph>> {
     let config = Config {
         merge: crate::MergePolicy::never(),
         ..Config::default()
@@ -69,12 +70,19 @@ fn database(random: &mut Random) -> Database {
     let source = Source::bytes("data.trig", text.into_bytes());
     let (options, progress) = (LoadOptions::default(), Progress::default());
     database.load(vec![source], &options, &progress).unwrap();
-    for _ in 0..random.below(3) {
+    let mut states = vec![database.graph()];
+    for _ in 0..random.below(4) {
         let (came, went) = (quads(random, 40), quads(random, 200));
         let update = format!("{prefix} INSERT DATA {{ {came} }} ; DELETE DATA {{ {went} }}");
         database.update(&update).unwrap();
+        states.push(database.graph());
     }
-    database
+    states
+}
+
+/// The last of them.
+fn graph(random: &mut Random) -> Arc<StoredGraph> {
+    states(random).pop().unwrap()
 }
 
 fn seeds() -> std::ops::Range<u64> {
@@ -103,7 +111,7 @@ fn patient() -> LinkOptions {
 
 fn pair(seed: u64) -> Pair {
     let mut random = Random(seed);
-    let one = database(&mut random).graph();
+    let mut states = states(&mut random);
     let config = Config {
         shards: Shards::new(1 << (1 + seed % 4)).unwrap(),
         // All shards asked, or read from another node.
@@ -112,7 +120,15 @@ fn pair(seed: u64) -> Pair {
     };
     let start = Arc::new(|| ()) as _;
     let nodes = (config.nodes > 1).then(|| Nodes::new(&config, &start, &patient()).unwrap());
-    let shards = cut(&one, &config, nodes.as_ref()).unwrap().remove(0);
+    // Cut as it was at any time, and brought on and back to what it is.
+    let one = Arc::clone(states.last().unwrap());
+    let first = states.remove(random.below(states.len() as u64) as usize);
+    let mut shards = CutGraph::of(&first.snapshot, &config, nodes.as_ref()).unwrap();
+    for state in &states {
+        shards = shards.brought_on(&state.snapshot).unwrap();
+    }
+    let shards = shards.brought_on(&one.snapshot).unwrap();
+    let shards = seen(&one, &shards, &config, nodes.as_ref()).remove(0);
     let mut terms = BTreeSet::new();
     let all = pattern(None, None, None);
     let flow = one
@@ -224,24 +240,25 @@ fn expanded(
 #[test]
 fn a_shard_has_the_rows_that_it_owns_and_no_others() {
     for seed in seeds() {
-        let one = database(&mut Random(seed)).graph();
+        let one = graph(&mut Random(seed));
         let shards = Shards::new(1 << (1 + seed % 4)).unwrap();
         let cut = one.snapshot.cut(shards).unwrap();
         let predicates = (1..one.snapshot.predicate_count() as u32).map(PredicateId);
         let both = predicates.flat_map(|p| [(p, Direction::Out), (p, Direction::In)]);
         for (predicate, direction) in both {
             for kind in LayerKind::ALL {
-                let mut keys = 0;
+                let (mut edges, mut keys) = (0, 0);
                 for (shard, part) in &cut.shards {
+                    let of_part = part.layer(kind).counts(predicate, direction);
+                    (edges, keys) = (edges + of_part.0, keys + of_part.1);
                     let segment = part.base().layer(kind).segment(predicate, direction);
                     let Some(segment) = segment else { continue };
                     segment.domain().for_each(&mut |key| {
                         assert_eq!(shards.owner(key), *shard, "seed {seed}");
-                        keys += 1;
                     });
                 }
                 let counted = one.snapshot.layer(kind).counts(predicate, direction);
-                assert_eq!(keys, counted.1, "seed {seed}");
+                assert_eq!((edges, keys), counted, "seed {seed}");
                 let shared = cut.shared.base().layer(kind).segment(predicate, direction);
                 assert!(shared.is_none_or(|segment| segment.domain().is_empty()));
             }
@@ -252,12 +269,12 @@ fn a_shard_has_the_rows_that_it_owns_and_no_others() {
 #[test]
 fn only_the_shards_that_are_wanted_are_cut() {
     for seed in seeds() {
-        let one = database(&mut Random(seed)).graph();
+        let one = graph(&mut Random(seed));
         let shards = Shards::new(8).unwrap();
         let all = one.snapshot.cut(shards).unwrap();
         let wanted: BTreeSet<ShardId> = shards.all().filter(|s| s.0 % 3 == 1).collect();
         let allocate = |_, bytes| Ok(jindou_fabric::RegionBuilder::new(bytes));
-        let some = one.snapshot.cut_in(shards, &wanted, &allocate).unwrap();
+        let some = one.snapshot.cut_base(shards, &wanted, &allocate).unwrap();
         assert!(some.shards.iter().map(|(shard, _)| shard).eq(&wanted));
         let predicates = (1..one.snapshot.predicate_count() as u32).map(PredicateId);
         let both = predicates.flat_map(|p| [(p, Direction::Out), (p, Direction::In)]);

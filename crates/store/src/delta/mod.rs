@@ -20,6 +20,7 @@ mod lookup;
 mod named;
 mod overlay;
 mod paged;
+mod part;
 mod pending;
 mod published;
 mod rebase;
@@ -54,6 +55,7 @@ use crate::LayerKind;
 use content::ContentVersions;
 use named::NamedDelta;
 use paged::Paged;
+pub(crate) use part::Difference;
 use segment::SegmentDelta;
 
 /// One version of all changes.

@@ -56,7 +56,7 @@ impl Rebase {
         terms.follow(&before.terms, from.known_terms(), latest.known_terms());
         let generation = Generation {
             base,
-            terms,
+            terms: Arc::new(terms),
             versions: AtomicU64::new(before.versions.load(Ordering::Relaxed)),
             sets: Default::default(),
             graph_sets: GraphSetCache::default(),

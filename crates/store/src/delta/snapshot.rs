@@ -20,7 +20,8 @@ use crate::{Base, LayerKind, StoreError};
 /// What all snapshots between two merges share.
 pub(crate) struct Generation {
     pub(crate) base: Base,
-    pub(crate) terms: AppendedTerms,
+    /// Those of the parts that a snapshot was [cut](Snapshot::cut) into are the same.
+    pub(crate) terms: Arc<AppendedTerms>,
     /// The number of the next version of a segment's changes.
     pub(crate) versions: AtomicU64,
     /// By layer.
@@ -63,7 +64,7 @@ impl Snapshot {
         Self {
             generation: Arc::new(Generation {
                 base,
-                terms: AppendedTerms::behind(known),
+                terms: Arc::new(AppendedTerms::behind(known)),
                 versions: AtomicU64::new(1),
                 sets: Default::default(),
                 graph_sets: GraphSetCache::default(),
@@ -76,6 +77,29 @@ impl Snapshot {
             documents,
             folds: 0,
         }
+    }
+
+    /// A part of this snapshot upon a part of its base, with these changes of its own; its terms are those
+    /// of the whole.
+    pub(super) fn part_upon(&self, generation: Arc<Generation>, delta: Delta) -> Self {
+        Self {
+            generation,
+            delta,
+            folds: 0,
+            ..self.clone()
+        }
+    }
+
+    /// What the parts of this snapshot upon a part of its base share.
+    pub(crate) fn generation_of_part(&self, base: Base) -> Arc<Generation> {
+        Arc::new(Generation {
+            base,
+            terms: Arc::clone(&self.generation.terms),
+            versions: AtomicU64::new(1),
+            sets: Default::default(),
+            graph_sets: GraphSetCache::default(),
+            number: self.generation.number,
+        })
     }
 
     /// The same snapshot upon another base, with what that lacks of it; the base has the terms of

@@ -182,7 +182,9 @@ fn a_shard_is_scanned_alike_by_messages() {
                     !is_type && pattern.subject.map_or(pattern.object.is_none(), is_own);
                 let graphs = pair.graph_refs().into_iter().map(Some).chain([None]);
                 for graph in graphs {
-                    if graph.is_none_or(is_of_named_graphs) && !is_by_subject {
+                    // Nor does it know whether both layers have an edge of a subject of another one.
+                    let is_of_subjects = |graph| is_of_named_graphs(graph) || graph == GraphRef::Union;
+                    if graph.is_none_or(is_of_subjects) && !is_by_subject {
                         continue;
                     }
                     let scanned = |source: &dyn GraphSource| {
