@@ -4,7 +4,7 @@
 //! them ([`meeting`]): memory that the other one registered is read, calls and sub-queries go as messages
 //! over rings. A peer that is lost takes its shards along: what needs these is answered by
 //! [`Unavailable::Never`](jindou_model::Unavailable::Never) or
-//! [`ShardLost`](jindou_exec::ExecError::ShardLost), and all else goes on. It is met again when it is back.
+//! [`NodeLost`](jindou_exec::ExecError::NodeLost), and all else goes on. It is met again when it is back.
 
 mod joining;
 mod meeting;
@@ -289,10 +289,6 @@ impl Member {
         shards.filter(move |shard| self.map.holder(*shard) == node)
     }
 
-    fn first_shard(&self, node: NodeId) -> ShardId {
-        self.shards_of(node).next().unwrap_or(ShardId(0))
-    }
-
     fn link(&self, node: NodeId) -> Option<Arc<PeerLink>> {
         self.links.lock()[node.0 as usize].clone()
     }
@@ -364,7 +360,7 @@ impl Member {
         drop(links);
         if before.is_some() {
             // What was sent to it before is lost.
-            self.forks.lost(node, self.first_shard(node));
+            self.forks.lost(node);
         }
         tracing::info!(node = self.name(node), "a node is there");
         self.meeting.note(node, String::new());
@@ -389,7 +385,7 @@ impl Member {
             let is_lost = reason == FabricError::PeerLost(node).to_string();
             let reason = if is_lost { "it is lost" } else { reason };
             tracing::warn!(node = self.name(node), reason, "a node is lost");
-            self.forks.lost(node, self.first_shard(node));
+            self.forks.lost(node);
             self.meeting.note(node, reason.to_owned());
         }
     }
@@ -485,9 +481,7 @@ impl Forks for AtMember {
 
     fn send(&self, to: NodeId, sub_query: SubQuery) {
         let member = &self.member;
-        let lost = || ExecError::ShardLost {
-            shard: member.first_shard(to),
-        };
+        let lost = || ExecError::NodeLost { node: to };
         let Some(link) = member.link(to) else {
             return sub_query.fail(lost());
         };
@@ -497,7 +491,7 @@ impl Forks for AtMember {
         if let Some(message) = member.forks.encode(sub_query)
             && !link.mail.send(message)
         {
-            member.forks.lost(to, member.first_shard(to));
+            member.forks.lost(to);
         }
     }
 
