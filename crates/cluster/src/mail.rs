@@ -185,6 +185,14 @@ impl Mail {
         self.shared.received.get()
     }
 
+    /// Ends it: nothing is sent or received from now on, and what waits is lost. The postman does not hear of
+    /// it. Once this has returned, [`Mail::send`] is refused, whoever has the mail.
+    pub fn end(&self) {
+        self.shared.is_stopped.store(true, Ordering::SeqCst);
+        drop(self.shared.outgoing.end());
+        self.shared.bell.ring();
+    }
+
     fn is_own_thread(&self) -> bool {
         let own = self.thread.as_ref().map(|thread| thread.thread().id());
         own == Some(thread::current().id())

@@ -276,7 +276,7 @@ fn meet(
     }
     let number = member.meeting.next_link.fetch_add(1, Ordering::Relaxed);
     let joined = join(member, greeted, stream, number)?;
-    Ok(member.joined(peer, joined)?)
+    member.joined(peer, joined)
 }
 
 /// Takes what comes, until the listener is ended.

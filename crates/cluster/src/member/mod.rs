@@ -9,7 +9,7 @@
 mod joining;
 mod meeting;
 
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -25,7 +25,7 @@ use jindou_model::{NodeId, ShardId, SnapshotNumber, TermId};
 use jindou_partition::ShardMap;
 use parking_lot::{Mutex, RwLock};
 
-use self::joining::{Joined, PeerLink};
+use self::joining::{JoinError, Joined, PeerLink};
 use self::meeting::Meeting;
 use crate::calls::{LinkError, LinkOptions, ServedShards, ShardServer};
 use crate::hello::Facts;
@@ -103,6 +103,8 @@ pub struct Member {
     workers: Workers,
     /// By node; none to itself, and to one that is away.
     links: Mutex<Vec<Option<Arc<PeerLink>>>>,
+    /// By node: the number of the link whose connection the fabric uses.
+    connected: Mutex<Vec<u64>>,
     /// The graph as it is to be seen with these.
     seen: RwLock<Arc<Seen>>,
     meeting: Arc<Meeting>,
@@ -183,6 +185,7 @@ impl Member {
                 counts: Arc::default(),
                 workers,
                 links: Mutex::new((0..nodes).map(|_| None).collect()),
+                connected: Mutex::new(vec![0; nodes]),
                 seen: RwLock::new(Arc::new(Seen {
                     source: Arc::clone(&graph.shared),
                     reads_per_message: READS_PER_MESSAGE,
@@ -350,16 +353,35 @@ impl Member {
         }
     }
 
+    /// Has the fabric use a connection with a peer for the link of this number.
+    ///
+    /// # Errors
+    /// [`JoinError::Superseded`] where it uses that of a newer link: this one may be of a process that has
+    /// ended since.
+    fn connect(
+        &self,
+        (node, number): (NodeId, u64),
+        address: &[u8],
+        stream: TcpStream,
+    ) -> Result<(), JoinError> {
+        let mut connected = self.connected.lock();
+        note_connected(&mut connected[node.0 as usize], number)?;
+        Ok(self.fabric.connect(node, address, stream)?)
+    }
+
     /// A peer is there, in place of what was there of it.
-    fn joined(self: &Arc<Self>, node: NodeId, joined: Joined) -> Result<(), LinkError> {
+    fn joined(self: &Arc<Self>, node: NodeId, joined: Joined) -> Result<(), JoinError> {
         let mut links = self.links.lock();
+        note_connected(&mut self.connected.lock()[node.0 as usize], joined.number)?;
         let link = Arc::new(joined.open(self)?);
         let (number, mail) = (link.number, Arc::clone(&link.mail));
         let before = links[node.0 as usize].replace(link);
         *self.seen.write() = Arc::new(self.see(&links));
         drop(links);
-        if before.is_some() {
-            // What was sent to it before is lost.
+        if let Some(before) = before {
+            // Somebody may be about to send over it: that is refused, and whoever did so before hears that it
+            // is lost.
+            before.mail.end();
             self.forks.lost(node);
         }
         tracing::info!(node = self.name(node), "a node is there");
@@ -380,12 +402,13 @@ impl Member {
             *self.seen.write() = Arc::new(self.see(&links));
         }
         drop(links);
+        // Where another link is there, too: what was sent over this one may not have come.
+        self.forks.lost(node);
         if broken.is_some() {
             // Of numbers of nodes their users know nothing.
             let is_lost = reason == FabricError::PeerLost(node).to_string();
             let reason = if is_lost { "it is lost" } else { reason };
             tracing::warn!(node = self.name(node), reason, "a node is lost");
-            self.forks.lost(node);
             self.meeting.note(node, reason.to_owned());
         }
     }
@@ -417,6 +440,15 @@ impl Drop for Member {
         }
         self.fabric.close();
     }
+}
+
+/// Notes that a link of this number is connected, unless a newer one is.
+fn note_connected(newest: &mut u64, number: u64) -> Result<(), JoinError> {
+    if *newest > number {
+        return Err(JoinError::Superseded);
+    }
+    *newest = number;
+    Ok(())
 }
 
 /// A number that no node of the same number had before: what of those is on the way is of nothing here.
@@ -497,5 +529,22 @@ impl Forks for AtMember {
 
     fn resume(&self, job: Box<dyn FnOnce() + Send>) {
         self.member.workers.spawn(job);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_handshake_does_not_take_the_place_of_a_newer_link() {
+        let mut newest = 0;
+        // The first one connects, the second one, too, and is joined; then the first one is, at last.
+        for number in [1, 2, 2] {
+            assert!(note_connected(&mut newest, number).is_ok());
+        }
+        let late = note_connected(&mut newest, 1);
+        assert!(matches!(late, Err(JoinError::Superseded)), "{late:?}");
+        assert_eq!(newest, 2);
     }
 }
