@@ -16,6 +16,8 @@ mod listening;
 mod pages;
 mod server;
 #[cfg(test)]
+pub(crate) mod naive;
+#[cfg(test)]
 mod tests;
 mod wire;
 mod words;

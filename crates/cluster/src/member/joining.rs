@@ -76,6 +76,8 @@ pub(super) enum JoinError {
     Fabric(#[from] FabricError),
     #[error(transparent)]
     Advert(#[from] AdvertError),
+    #[error("its memory cannot be read: {0}")]
+    Memory(FabricError),
     #[error("a newer connection with it took the place of this one")]
     Superseded,
     #[error("it says what this version cannot read: {0}")]

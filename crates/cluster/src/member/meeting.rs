@@ -203,9 +203,30 @@ impl Member {
     }
 }
 
+/// How long a peer that is away is left alone before it is tried again.
+struct Pauses(Duration);
+
+impl Pauses {
+    /// The pause after a try that failed, or after a link that broke.
+    fn next(&mut self) -> Duration {
+        let next = self.0;
+        self.0 = (next * 2).min(LONGEST_PAUSE);
+        next
+    }
+
+    /// There was a link for so long. One that breaks at once, as the peer cannot use it, is as good as a try
+    /// that failed.
+    fn was_linked(&mut self, lasted: Duration) {
+        if lasted >= LONGEST_PAUSE {
+            self.0 = FIRST_PAUSE;
+        }
+    }
+}
+
 /// Keeps a member connected with a peer.
 fn keep(member: &Weak<Member>, meeting: &Meeting, peer: NodeId) {
-    let mut pause = FIRST_PAUSE;
+    let mut pauses = Pauses(FIRST_PAUSE);
+    let mut met_at: Option<Instant> = None;
     while !meeting.is_stopped() {
         let seen = meeting.changes();
         let Some(member) = member.upgrade() else {
@@ -213,20 +234,26 @@ fn keep(member: &Weak<Member>, meeting: &Meeting, peer: NodeId) {
         };
         if member.link(peer).is_some() {
             drop(member);
-            pause = FIRST_PAUSE;
             meeting.wait_for_change(seen, Instant::now() + LONGEST_PAUSE);
             continue;
         }
-        let outcome = dial(&member, peer);
-        if let Err(error) = outcome {
-            let reason = error.to_string();
-            if meeting.note(peer, reason.clone()) {
-                let node = member.name(peer);
-                tracing::warn!(node, reason, "a node cannot be met");
-            }
+        if let Some(met_at) = met_at.take() {
             drop(member);
-            meeting.pause(pause);
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            pauses.was_linked(met_at.elapsed());
+            meeting.pause(pauses.next());
+            continue;
+        }
+        match dial(&member, peer) {
+            Ok(()) => met_at = Some(Instant::now()),
+            Err(error) => {
+                let reason = error.to_string();
+                if meeting.note(peer, reason.clone()) {
+                    let node = member.name(peer);
+                    tracing::warn!(node, reason, "a node cannot be met");
+                }
+                drop(member);
+                meeting.pause(pauses.next());
+            }
         }
     }
 }
@@ -372,5 +399,25 @@ impl StrangerPlace {
 impl Drop for StrangerPlace {
     fn drop(&mut self) {
         self.leave();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_that_break_at_once_are_tried_more_and_more_seldom() {
+        let mut pauses = Pauses(FIRST_PAUSE);
+        let mut last = Duration::ZERO;
+        while last < LONGEST_PAUSE {
+            pauses.was_linked(Duration::from_millis(1));
+            let next = pauses.next();
+            assert!(next > last, "{next:?} after {last:?}");
+            last = next;
+        }
+        assert_eq!(pauses.next(), LONGEST_PAUSE);
+        pauses.was_linked(LONGEST_PAUSE);
+        assert_eq!(pauses.next(), FIRST_PAUSE);
     }
 }

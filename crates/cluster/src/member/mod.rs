@@ -8,6 +8,8 @@
 
 mod joining;
 mod meeting;
+#[cfg(test)]
+mod tests;
 
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Weak};
@@ -117,6 +119,13 @@ struct Seen {
     reads_per_message: u32,
 }
 
+/// A link that broke, as the memory of its peer cannot be opened.
+struct Broken {
+    node: NodeId,
+    link: Arc<PeerLink>,
+    error: FabricError,
+}
+
 /// How it is with a node.
 #[derive(Clone, Debug)]
 pub struct MemberStatus {
@@ -193,8 +202,8 @@ impl Member {
                 graph,
                 threads: Mutex::default(),
             };
-            let alone = member.see(&vec![None; nodes]);
-            *member.seen.write() = Arc::new(alone);
+            let alone = member.look(&mut vec![None; nodes]);
+            assert!(alone.is_empty(), "there is no link that could break");
             member
         });
         let threads = meeting::start(&member, listener)?;
@@ -319,9 +328,39 @@ impl Member {
         }
     }
 
-    /// The graph by way of these peers. One whose memory cannot be opened is as if it were away: its
-    /// link breaks, too.
-    fn see(&self, links: &[Option<Arc<PeerLink>>]) -> Seen {
+    /// Has queries see the graph by way of these links. One to a peer whose memory cannot be opened breaks: it
+    /// is taken away and given back, for [`Member::tell`].
+    fn look(&self, links: &mut [Option<Arc<PeerLink>>]) -> Vec<Broken> {
+        let mut broken = Vec::new();
+        loop {
+            match self.see(links) {
+                Ok(seen) => {
+                    *self.seen.write() = Arc::new(seen);
+                    return broken;
+                }
+                Err((node, error)) => {
+                    let link = links[node.0 as usize].take();
+                    let link = link.expect("its memory was to be opened");
+                    broken.push(Broken { node, link, error });
+                }
+            }
+        }
+    }
+
+    /// Tells of links that broke as their peers' memory cannot be opened.
+    fn tell(&self, broken: Vec<Broken>) {
+        for Broken { node, link, error } in broken {
+            link.mail.end();
+            self.forks.lost(node);
+            let reason = JoinError::Memory(error).to_string();
+            if self.meeting.note(node, reason.clone()) {
+                tracing::warn!(node = self.name(node), reason, "a node cannot be used");
+            }
+        }
+    }
+
+    /// The graph by way of these links, or a node whose memory cannot be opened.
+    fn see(&self, links: &[Option<Arc<PeerLink>>]) -> Result<Seen, (NodeId, FabricError)> {
         let fabric = Arc::clone(&self.fabric) as Arc<dyn Fabric>;
         let mut reader = OneSided::new(self.map.shards(), &fabric, &self.counts);
         let mut rows = own_rows(&self.graph, &self.map, self.here());
@@ -330,11 +369,8 @@ impl Member {
             let Some(link) = link else { continue };
             are_mapped &= link.is_mapped;
             for (shard, publication) in &link.advert.shards {
-                let kept = Arc::clone(link);
-                if let Err(error) = reader.attach((*shard, node), publication, kept) {
-                    tracing::warn!(node = self.name(node), %error, "its memory cannot be read");
-                    continue;
-                }
+                let attached = reader.attach((*shard, node), publication, Arc::clone(link) as _);
+                attached.map_err(|error| (node, error))?;
                 let served = (*shard, link.advert.served);
                 let catalogue = Arc::clone(&self.graph.catalogue);
                 let asked = link.calls.shard(served, catalogue, Arc::clone(link) as _);
@@ -344,13 +380,13 @@ impl Member {
         let (catalogue, shared) = (&self.graph.catalogue, &self.graph.shared);
         let (catalogue, shared) = (Arc::clone(catalogue), Arc::clone(shared));
         let sharded = Sharded::new(self.map.shards(), catalogue, shared, rows);
-        Seen {
+        Ok(Seen {
             source: Arc::new(sharded.with_reader(reader)),
             reads_per_message: match are_mapped {
                 true => READS_PER_MESSAGE,
                 false => READS_PER_MESSAGE_BY_TCP,
             },
-        }
+        })
     }
 
     /// Has the fabric use a connection with a peer for the link of this number.
@@ -376,13 +412,19 @@ impl Member {
         let link = Arc::new(joined.open(self)?);
         let (number, mail) = (link.number, Arc::clone(&link.mail));
         let before = links[node.0 as usize].replace(link);
-        *self.seen.write() = Arc::new(self.see(&links));
+        let broken = self.look(&mut links);
         drop(links);
         if let Some(before) = before {
             // Somebody may be about to send over it: that is refused, and whoever did so before hears that it
             // is lost.
             before.mail.end();
             self.forks.lost(node);
+        }
+        let own = broken.iter().find(|broken| broken.node == node);
+        let error = own.map(|own| JoinError::Memory(own.error.clone()));
+        self.tell(broken);
+        if let Some(error) = error {
+            return Err(error);
         }
         tracing::info!(node = self.name(node), "a node is there");
         self.meeting.note(node, String::new());
@@ -398,10 +440,12 @@ impl Member {
         let mut links = self.links.lock();
         let place = &mut links[node.0 as usize];
         let broken = place.take_if(|link| link.number == number);
-        if broken.is_some() {
-            *self.seen.write() = Arc::new(self.see(&links));
-        }
+        let others = match broken {
+            Some(_) => self.look(&mut links),
+            None => Vec::new(),
+        };
         drop(links);
+        self.tell(others);
         // Where another link is there, too: what was sent over this one may not have come.
         self.forks.lost(node);
         if broken.is_some() {
@@ -529,22 +573,5 @@ impl Forks for AtMember {
 
     fn resume(&self, job: Box<dyn FnOnce() + Send>) {
         self.member.workers.spawn(job);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_slow_handshake_does_not_take_the_place_of_a_newer_link() {
-        let mut newest = 0;
-        // The first one connects, the second one, too, and is joined; then the first one is, at last.
-        for number in [1, 2, 2] {
-            assert!(note_connected(&mut newest, number).is_ok());
-        }
-        let late = note_connected(&mut newest, 1);
-        assert!(matches!(late, Err(JoinError::Superseded)), "{late:?}");
-        assert_eq!(newest, 2);
     }
 }
