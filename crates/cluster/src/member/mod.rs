@@ -10,6 +10,7 @@ mod joining;
 mod meeting;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Weak};
@@ -29,6 +30,7 @@ use parking_lot::{Mutex, RwLock};
 
 use self::joining::{JoinError, Joined, PeerLink};
 use self::meeting::Meeting;
+use self::waiting::Waiting;
 use crate::calls::{LinkError, LinkOptions, ServedShards, ShardServer};
 use crate::hello::Facts;
 use crate::logical::{ForkMessages, READS_PER_MESSAGE, READS_PER_MESSAGE_BY_TCP};
@@ -103,6 +105,8 @@ pub struct Member {
     counts: Arc<ReadCounts>,
     forks: Arc<ForkNode>,
     workers: Workers,
+    /// Sub-queries of others that wait for one of these.
+    waiting: Waiting,
     /// By node; none to itself, and to one that is away.
     links: Mutex<Vec<Option<Arc<PeerLink>>>>,
     /// By node: the number of the link whose connection the fabric uses.
@@ -179,6 +183,7 @@ impl Member {
         let server = ShardServer::new(map.shards());
         let served = server.serve(own_rows(&graph, &map, options.here));
         let workers = Workers::sleeping(options.threads.max(1), Arc::clone(&options.start));
+        let waiting = Waiting::new(options.forks.memory_pool.clone());
         let nodes = map.nodes().len();
         let (first, limits) = (first_number(), options.forks.limits);
         let member = Arc::new_cyclic(|weak: &Weak<Self>| {
@@ -193,6 +198,7 @@ impl Member {
                 server,
                 counts: Arc::default(),
                 workers,
+                waiting,
                 links: Mutex::new((0..nodes).map(|_| None).collect()),
                 connected: Mutex::new(vec![0; nodes]),
                 seen: RwLock::new(Arc::new(Seen {
@@ -461,8 +467,16 @@ impl Member {
     fn received(self: &Arc<Self>, from: NodeId, message: Vec<u8>) -> Result<(), String> {
         let received = self.forks.receive(from, message);
         if let Some(arrived) = received.map_err(|error| error.to_string())? {
+            let held = match self.waiting.take(arrived.bytes()) {
+                Ok(held) => held,
+                Err(error) => {
+                    arrived.fail(error);
+                    return Ok(());
+                }
+            };
             let member = Arc::clone(self);
             self.workers.spawn(move || {
+                let _held = held;
                 let (source, forks) = member.seen();
                 let terms = &member.graph.terms;
                 arrived.run(member.options.forks.resources(source, terms, forks));

@@ -314,6 +314,21 @@ fn a_sub_query_that_is_dropped_ends_its_query() {
 }
 
 #[test]
+fn a_sub_query_that_finds_no_memory_to_wait_in_ends_its_query() {
+    let nodes = TestNodes::new(MessageLimits::default());
+    let (sub_query, inbox) = sub_query(&nodes, 10);
+    let message = nodes.here.encode(sub_query).expect("it is sent");
+    let bytes = message.len();
+    let arrived = nodes.arrived(message);
+    assert_eq!(arrived.bytes(), bytes);
+    arrived.fail(ExecError::PoolExhausted { limit_bytes: 9 });
+    let error = rows_of(&nodes, &inbox).expect_err("it is refused");
+    let is_refused = matches!(error, ExecError::PoolExhausted { limit_bytes: 9 });
+    assert!(is_refused, "{error}");
+    assert_eq!(inbox.under_way(), 0);
+}
+
+#[test]
 fn another_query_by_the_same_number_is_refused() {
     let nodes = TestNodes::new(MessageLimits::default());
     let (first, first_inbox) = sub_query(&nodes, 10);
