@@ -181,21 +181,18 @@ fn refused(node: NodeId, source: io::Error) -> LinkError {
 }
 
 impl Member {
-    /// A peer that connected cannot be joined: notes why, where it is known who it is and it is away.
+    /// A peer that connected cannot be joined: notes why, where it proved that it is one and is away. Who does
+    /// not know the secret may say to be any node, and is nothing but a line of the log.
     fn was_not_met(&self, error: &JoinError) {
         let JoinError::Hello(error) = error else {
             return;
         };
         let peers = &self.options.peers;
-        let node = match error {
-            HelloError::OtherSecret { node } if peers.peer(*node).is_some() => *node,
-            HelloError::OtherSnapshot { name, .. } | HelloError::OtherPeers { name } => {
-                match peers.node(name) {
-                    Ok(node) => node,
-                    Err(_) => return,
-                }
-            }
-            _ => return,
+        let (HelloError::OtherSnapshot { name, .. } | HelloError::OtherPeers { name }) = error else {
+            return;
+        };
+        let Ok(node) = peers.node(name) else {
+            return;
         };
         if node != self.here() && self.link(node).is_none() {
             self.meeting.note(node, error.to_string());
