@@ -168,8 +168,8 @@ impl Mail {
 
     /// Bytes of messages that wait for room in the ring. The sender of the ring holds as much as the ring
     /// and one message beside them.
-    #[must_use]
-    pub fn waiting_bytes(&self) -> usize {
+    #[cfg(test)]
+    fn waiting_bytes(&self) -> usize {
         self.shared.outgoing.waiting_bytes()
     }
 

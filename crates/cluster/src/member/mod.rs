@@ -31,7 +31,7 @@ use parking_lot::{Mutex, RwLock};
 use self::joining::{JoinError, Joined, PeerLink};
 use self::meeting::Meeting;
 use self::waiting::Waiting;
-use crate::calls::{LinkError, LinkOptions, ServedShards, ShardServer};
+use crate::calls::{LinkError, LinkOptions, ServedShards, ShardServer, incarnation};
 use crate::hello::Facts;
 use crate::logical::{ForkMessages, READS_PER_MESSAGE, READS_PER_MESSAGE_BY_TCP};
 use crate::mail::{Mail, MailCounts, MailLimits};
@@ -185,7 +185,7 @@ impl Member {
         let workers = Workers::sleeping(options.threads.max(1), Arc::clone(&options.start));
         let waiting = Waiting::new(options.forks.memory_pool.clone());
         let nodes = map.nodes().len();
-        let (first, limits) = (first_number(), options.forks.limits);
+        let (first, limits) = (incarnation(), options.forks.limits);
         let member = Arc::new_cyclic(|weak: &Weak<Self>| {
             let way = Arc::new(Way(Weak::clone(weak)));
             let member = Self {
@@ -507,12 +507,6 @@ fn note_connected(newest: &mut u64, number: u64) -> Result<(), JoinError> {
     }
     *newest = number;
     Ok(())
-}
-
-/// A number that no node of the same number had before: what of those is on the way is of nothing here.
-fn first_number() -> u64 {
-    use std::hash::{BuildHasher as _, Hasher as _, RandomState};
-    RandomState::new().build_hasher().finish() >> 1
 }
 
 /// The rows of its own shards, by shard.
