@@ -277,12 +277,8 @@ mod tests {
         let (whole, shards) = (naive(&[2, 3]), [naive(&[2]), naive(&[3])]);
         let rows = shards.each_ref().map(|shard| Some(Arc::clone(shard) as _));
         let count = Shards::new(2).unwrap();
-        let sharded = Sharded::new(count, Arc::clone(&whole) as _, whole, rows.into());
-        let patience_of_scans = Duration::ZERO;
-        let sharded = Sharded {
-            patience_of_scans,
-            ..sharded
-        };
+        let mut sharded = Sharded::new(count, Arc::clone(&whole) as _, whole, rows.into());
+        sharded.patience_of_scans = Duration::ZERO;
         (sharded, shards)
     }
 

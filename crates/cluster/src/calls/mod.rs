@@ -13,10 +13,10 @@ mod asked;
 mod connection;
 mod link;
 mod listening;
-mod pages;
-mod server;
 #[cfg(test)]
 pub(crate) mod naive;
+mod pages;
+mod server;
 #[cfg(test)]
 mod tests;
 mod wire;

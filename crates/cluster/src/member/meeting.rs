@@ -183,12 +183,13 @@ fn refused(node: NodeId, source: io::Error) -> LinkError {
 impl Member {
     /// A peer that connected cannot be joined: notes why, where it proved that it is one and is away. Who does
     /// not know the secret may say to be any node, and is nothing but a line of the log.
-    fn was_not_met(&self, error: &JoinError) {
+    pub(super) fn was_not_met(&self, error: &JoinError) {
         let JoinError::Hello(error) = error else {
             return;
         };
         let peers = &self.options.peers;
-        let (HelloError::OtherSnapshot { name, .. } | HelloError::OtherPeers { name }) = error else {
+        let (HelloError::OtherSnapshot { name, .. } | HelloError::OtherPeers { name }) = error
+        else {
             return;
         };
         let Ok(node) = peers.node(name) else {

@@ -13,9 +13,9 @@ use jindou_model::{Direction, IdEpoch, PredicateId};
 use jindou_store::{ArrayLayout, KeysLayout, LayerKind, PartLayout, SegmentLayout};
 
 use super::*;
-use crate::Publication;
 use crate::calls::naive::Naive;
-use crate::one_sided::segment_name;
+use crate::hello::HelloError;
+use crate::one_sided::{Publication, segment_name};
 
 /// Only a test that hangs waits for it.
 const LONG: Duration = Duration::from_secs(60);
@@ -71,7 +71,7 @@ impl OfShard {
         let layout = SegmentLayout {
             region: region.id(),
             address: 0,
-            region_bytes: REGION_BYTES,
+            region_bytes: REGION_BYTES as u64,
             domain: vec![keys],
             offsets: None,
             neighbours,
@@ -206,4 +206,27 @@ fn a_node_whose_memory_cannot_be_opened_is_away_for_that_reason() {
         });
         assert!(!reader.wait_for_all(Duration::ZERO));
     }
+}
+
+#[test]
+fn only_who_proved_to_be_a_node_says_why_it_is_away() {
+    let (peers, [listener, _]) = list();
+    let fabric = fabric(0);
+    let OfShard {
+        publication,
+        registration,
+        _region,
+    } = OfShard::new(&fabric);
+    let offered = Offered::of_parts(publication, vec![registration]);
+    let member = start(&peers, fabric, offered, listener);
+    let before = presence(&member, 1);
+    let of_anybody = HelloError::OtherSecret { node: NodeId(1) };
+    member.was_not_met(&of_anybody.into());
+    assert_eq!(presence(&member, 1), before);
+    let of_a_node = HelloError::OtherPeers {
+        name: "n1".to_owned(),
+    };
+    let said = of_a_node.to_string();
+    member.was_not_met(&of_a_node.into());
+    assert_eq!(presence(&member, 1), Presence::Away(said));
 }

@@ -13,6 +13,7 @@ use oxrdf::{Literal, Term};
 
 use super::super::inbox::Inbox;
 use super::super::messages::MessageLimits;
+use super::super::replies::Replies as _;
 use super::super::test_nodes::{HERE, MEMORY_THERE, THERE, TestNodes, kept};
 use super::super::{ForkNode, QueryMessages, SubQuery};
 use super::{Failure, HEADER_BYTES, Message, SubQueryWireError, query, read_any, write};
@@ -499,7 +500,9 @@ fn no_part_of_a_message_is_taken_for_the_whole() {
         Err(_) => false,
         Ok(arrived) => {
             let arrived = arrived.expect("it is a sub-query");
-            let is_read = arrived.sub_query(TestNodes::resources(MEMORY_THERE)).is_ok();
+            let is_read = arrived
+                .sub_query(TestNodes::resources(MEMORY_THERE))
+                .is_ok();
             arrived.run(TestNodes::resources(MEMORY_THERE));
             is_read
         }
@@ -574,7 +577,7 @@ fn a_message_is_written_and_read_by_its_version() {
     );
     let mut other = bytes.clone();
     other[8] = 7;
-    let (found, known) = (7, 1);
+    let (found, known) = (7, 2);
     assert_eq!(
         refused(&node, other),
         SubQueryWireError::Version { found, known }
