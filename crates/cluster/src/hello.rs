@@ -84,9 +84,6 @@ pub struct Handshake<'a> {
 pub struct Greeted {
     /// Which node.
     pub node: NodeId,
-    /// What it said of itself: of this cluster, and with the snapshot that is served here. Its version of the program
-    /// may be another one.
-    pub facts: Facts,
     session: Session,
 }
 
@@ -111,18 +108,14 @@ impl Handshake<'_> {
         let node = others.node();
         let session = Session::authenticate(self.secret, self.role, stream, &own, &others)?;
         let facts = Facts::from_bytes(others.facts());
-        let facts = facts.and_then(|facts| self.check(node, &facts).map(|()| facts));
-        let sent = session.send_verdict(stream, facts.as_ref().err());
+        let checked = facts.and_then(|facts| self.check(node, &facts));
+        let sent = session.send_verdict(stream, checked.as_ref().err());
         // It is read even if the own one was not sent, as it may say why, and if it does not matter any more: closing
         // a connection with unread bytes could take the own one from the other side.
         let verdict = session.read_verdict(stream, node);
-        let facts = facts?;
+        checked?;
         verdict.and(sent)?;
-        Ok(Greeted {
-            node,
-            facts,
-            session,
-        })
+        Ok(Greeted { node, session })
     }
 
     /// Whether a process that knows the secret is a node that can be joined.

@@ -168,8 +168,8 @@ impl Mail {
 
     /// Bytes of messages that wait for room in the ring. The sender of the ring holds as much as the ring
     /// and one message beside them.
-    #[must_use]
-    pub fn waiting_bytes(&self) -> usize {
+    #[cfg(test)]
+    fn waiting_bytes(&self) -> usize {
         self.shared.outgoing.waiting_bytes()
     }
 
@@ -183,6 +183,14 @@ impl Mail {
     #[must_use]
     pub fn received(&self) -> MailCounts {
         self.shared.received.get()
+    }
+
+    /// Ends it: nothing is sent or received from now on, and what waits is lost. The postman does not hear of
+    /// it. Once this has returned, [`Mail::send`] is refused, whoever has the mail.
+    pub fn end(&self) {
+        self.shared.is_stopped.store(true, Ordering::SeqCst);
+        drop(self.shared.outgoing.end());
+        self.shared.bell.ring();
     }
 
     fn is_own_thread(&self) -> bool {

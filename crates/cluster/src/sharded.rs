@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jindou_exec::{Catalogue, Catalogued, GraphSource};
 use jindou_model::{
@@ -11,6 +12,7 @@ use jindou_model::{
 use jindou_partition::Shards;
 use jindou_store::LayerKind;
 
+use crate::matching::PATIENCE_OF_SCANS;
 use crate::one_sided::{OneSided, layer_of};
 use crate::rows::{Reading, is_of_graph};
 
@@ -30,6 +32,8 @@ pub struct Sharded {
     pub(crate) rows: Vec<Option<Arc<dyn GraphSource>>>,
     /// Reads the lists of those that it has, in place of their `rows`.
     reader: Option<Reader>,
+    /// How long a scan that has begun waits for a shard that is not ready.
+    pub(crate) patience_of_scans: Duration,
 }
 
 /// Reads the lists of shards of others.
@@ -69,6 +73,7 @@ impl Sharded {
             shared,
             rows,
             reader: None,
+            patience_of_scans: PATIENCE_OF_SCANS,
         }
     }
 

@@ -234,6 +234,14 @@ pub enum EngineError {
         /// The node that has it, by name, where the database is one of a cluster.
         node: Option<String>,
     },
+    /// A node of the cluster was lost, and parts of the query may have been there.
+    #[error("node {} is lost, and the query needs it", name.as_deref().unwrap_or("of another process"))]
+    NodeLost {
+        /// Its number.
+        node: u32,
+        /// Its name, where the database is one of a cluster.
+        name: Option<String>,
+    },
     /// The settings have more nodes than shards.
     #[error(transparent)]
     Nodes(#[from] jindou_partition::MapError),
@@ -453,6 +461,10 @@ impl From<ExecError> for EngineError {
             ExecError::ShardLost { shard } => Self::ShardLost {
                 shard: shard.0,
                 node: None,
+            },
+            ExecError::NodeLost { node } => Self::NodeLost {
+                node: node.0,
+                name: None,
             },
             ExecError::Service {
                 endpoint,

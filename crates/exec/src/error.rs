@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use jindou_model::ShardId;
+use jindou_model::{NodeId, ShardId};
 use jindou_plan::NoStack;
 
 use crate::expr::CompileError;
@@ -54,6 +54,12 @@ pub enum ExecError {
     ShardLost {
         /// Which part.
         shard: ShardId,
+    },
+    /// A node was lost, and sub-queries may have been there.
+    #[error("node number {} is lost, and the query needs it", node.0)]
+    NodeLost {
+        /// Which node.
+        node: NodeId,
     },
     /// A table that came from elsewhere is none.
     #[error("a table from elsewhere cannot be used: {0}")]

@@ -11,6 +11,7 @@ use jindou_plan::physical::{Form, Node, Operator as Planned, Plan, Slot, Step, T
 use crate::ExecError;
 use crate::context::Context;
 use crate::discard::{discard, is_large};
+use crate::fork::may_fork;
 use crate::operator::{Boxed, Builder, Operator};
 use crate::steps::{Seed, SeededBind};
 use crate::table::{Table, VarSet, batch_rows};
@@ -75,7 +76,9 @@ impl Execution {
                 cx: &cx,
                 workers,
             });
-            builder.forked = cx.forks.is_some().then_some(&cx);
+            // Where no rows go to other nodes, those of a heavy exploration go to the threads of this one.
+            let may_fork = cx.forks.as_deref().is_some_and(may_fork);
+            builder.forked = may_fork.then_some(&cx);
             builder.node(&plan.root, &wanted(plan))
         };
         let stack = plan.stack();

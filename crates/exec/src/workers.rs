@@ -55,7 +55,8 @@ impl Workers {
     }
 
     fn looking(looks: u32, count: usize, start: Arc<dyn Fn() + Send + Sync>) -> Self {
-        // Each query gives a job to each thread at most, and queries are bounded by the caller.
+        // Each query gives a job to each thread at most, and queries are bounded by the caller, as are
+        // sub-queries of other nodes: by the bytes of those that wait.
         let (sender, receiver) = unbounded::<Job>();
         let threads = (0..count)
             .map(|number| {

@@ -232,7 +232,9 @@ impl From<EngineError> for Refusal {
             EngineError::TooManyRegistered { .. } => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, said)
             }
-            EngineError::NoStack { .. } | EngineError::ShardLost { .. } => {
+            EngineError::NoStack { .. }
+            | EngineError::ShardLost { .. }
+            | EngineError::NodeLost { .. } => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
                     .come_again(MEMORY_SECONDS)
             }

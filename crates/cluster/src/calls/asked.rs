@@ -23,14 +23,14 @@ use super::words::{
     Answer, AskedGraph, AskedList, Call, MOST_IDS, MOST_QUADS, MOST_RANGES_ASKED, MOST_ROWS, Page,
     PageAsked, Place, Request, RequestNumber, ServedId,
 };
+use crate::matching::PATIENCE_OF_SCANS;
 
 /// Quads in the first page of a pattern. Later pages have more: a reader that goes on wants more.
 const FIRST_QUADS: usize = 256;
 /// How many times as many quads a page has as the one before.
 const PAGE_GROWTH: usize = 8;
-/// How long the next page is waited for, once quads were handed on: after that it is too late to say
-/// that the graph is not ready.
-const PATIENCE_OF_PAGES: Duration = Duration::from_secs(60);
+/// Between two questions for a page that was not ready.
+const PAUSE_OF_PAGES: Duration = Duration::from_millis(1);
 
 /// A shard of another node at one snapshot, which is asked over a connection.
 ///
@@ -237,7 +237,8 @@ impl AskedShard {
         }
     }
 
-    /// One page; waits for it if it is too late to say that the graph is not ready.
+    /// One page; waits for it, for a bounded time, if it is too late to say that the graph is not ready. Each
+    /// question waits for its answer, but where the link is not ready itself.
     fn page(&self, call: Call<'_>, asked: PageAsked, has_begun: bool) -> Result<Page, Unavailable> {
         let begun_at = self.connection.now();
         loop {
@@ -251,10 +252,10 @@ impl AskedShard {
             });
             match page {
                 Err(Unavailable::NotNow) if has_begun => {
-                    if self.connection.now() >= begun_at + PATIENCE_OF_PAGES {
+                    if self.connection.now() >= begun_at + PATIENCE_OF_SCANS {
                         return Err(self.never());
                     }
-                    thread::yield_now();
+                    thread::sleep(PAUSE_OF_PAGES);
                 }
                 page => return page,
             }

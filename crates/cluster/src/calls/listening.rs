@@ -51,8 +51,8 @@ impl Listening {
     }
 
     /// True once the link ended, and with it the thread.
-    #[must_use]
-    pub fn is_over(&self) -> bool {
+    #[cfg(test)]
+    pub(super) fn is_over(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 }

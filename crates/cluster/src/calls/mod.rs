@@ -13,6 +13,8 @@ mod asked;
 mod connection;
 mod link;
 mod listening;
+#[cfg(test)]
+pub(crate) mod naive;
 mod pages;
 mod server;
 #[cfg(test)]
@@ -25,5 +27,7 @@ pub use connection::Connection;
 pub(crate) use link::is_interrupt;
 pub use link::{Link, LinkEnd, LinkError, LinkOptions, OpenEnd};
 pub use listening::Listening;
+#[cfg(target_os = "linux")]
+pub(crate) use server::incarnation;
 pub use server::{ServedShards, ShardServer};
 pub use words::ServedId;

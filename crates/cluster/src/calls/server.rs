@@ -89,8 +89,8 @@ impl ShardServer {
     }
 
     /// Snapshots that somebody uses.
-    #[must_use]
-    pub fn snapshots(&self) -> usize {
+    #[cfg(test)]
+    pub(super) fn snapshots(&self) -> usize {
         self.served.read().len()
     }
 
@@ -132,8 +132,8 @@ impl ShardServer {
     }
 }
 
-/// Where a server begins to count: names that another one gave before a restart name nothing.
-fn incarnation() -> u64 {
+/// Where a node begins to count: a number that it gave before a restart names nothing.
+pub(crate) fn incarnation() -> u64 {
     RandomState::new().build_hasher().finish() >> 1
 }
 

@@ -1,8 +1,6 @@
 //! Is a shard that is asked by messages the same as the shard itself, and what becomes of those who ask
 //! when it is slow, or lost?
 
-mod naive;
-
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -19,8 +17,8 @@ use jindou_model::{
 };
 use jindou_partition::Shards;
 
-use self::naive::{Gate, Naive, Quads};
 use super::connection::MOST_LEFT;
+use super::naive::{Gate, Naive, Quads};
 use super::words::{
     Answer, AskedGraph, AskedList, Call, MOST_QUADS, MOST_ROWS, Quad, Refusal, Request,
     RequestNumber,

@@ -189,6 +189,7 @@ impl Outgoing {
         }
     }
 
+    #[cfg(test)]
     pub(super) fn waiting_bytes(&self) -> usize {
         self.queue.lock().bytes
     }

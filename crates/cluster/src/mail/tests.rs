@@ -441,6 +441,29 @@ fn whoever_waits_for_room_gets_it_or_gives_up(way: Way) {
     let _reason = other.events.loss();
 }
 
+fn a_mail_that_is_ended_takes_nothing_though_somebody_has_it(way: Way) {
+    let world = World::new(way, 1);
+    let [one, other] = world.ends(&options(512, OFTEN));
+    let (gate, wait) = gated();
+    let one = Desk::with(one, MailLimits { waiting_bytes: 0 }, Box::new(|_| Ok(())));
+    let other = Desk::with(other, MailLimits::default(), wait);
+    // Dropped before the mail, whose thread waits at it.
+    let gate = gate;
+    fill(&one.mail);
+    let kept = Arc::clone(&one.mail);
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| kept.wait_for_room(|| false));
+        one.mail.end();
+        assert!(!waiting.join().unwrap());
+    });
+    assert!(kept.is_over());
+    assert!(!kept.send(vec![1]));
+    assert_eq!(kept.waiting_bytes(), 0);
+    drop(gate);
+    let _reason = other.events.loss();
+    one.events.assert_over();
+}
+
 fn a_node_that_is_killed_is_lost_once_for_whoever_sends_and_waits(way: Way) {
     let world = World::new(way, 1);
     let [one, other] = world.ends(&options(512, OFTEN));
@@ -601,6 +624,7 @@ macro_rules! contract {
             messages_of_each_thread_arrive_once_and_in_order
             the_mails_own_threads_reply_to_each_other_over_full_rings
             whoever_waits_for_room_gets_it_or_gives_up
+            a_mail_that_is_ended_takes_nothing_though_somebody_has_it
             a_node_that_is_killed_is_lost_once_for_whoever_sends_and_waits
             a_message_that_is_refused_ends_the_mail
             a_panic_of_the_postman_ends_the_mail

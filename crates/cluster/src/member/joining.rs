@@ -35,7 +35,7 @@ pub(super) struct PeerLink {
 /// All that a link needs but for its mail, which is not opened before the member has the link: what comes may
 /// be answered at once.
 pub(super) struct Joined {
-    number: u64,
+    pub(super) number: u64,
     advert: Advert,
     is_mapped: bool,
     calls: Arc<Link>,
@@ -76,6 +76,10 @@ pub(super) enum JoinError {
     Fabric(#[from] FabricError),
     #[error(transparent)]
     Advert(#[from] AdvertError),
+    #[error("its memory cannot be read: {0}")]
+    Memory(FabricError),
+    #[error("a newer connection with it took the place of this one")]
+    Superseded,
     #[error("it says what this version cannot read: {0}")]
     Malformed(&'static str),
 }
@@ -147,7 +151,7 @@ pub(super) fn join(
         invitation(&theirs.answers)?,
         invitation(&theirs.mail)?,
     );
-    member.fabric.connect(peer, &theirs.address, stream)?;
+    member.connect((peer, number), &theirs.address, stream)?;
     let asking = ends.asking.join(&requests)?;
     let answering = ends.answering.join(&answers)?;
     let mail = ends.mail.join(&mail)?;

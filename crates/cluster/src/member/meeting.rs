@@ -181,21 +181,19 @@ fn refused(node: NodeId, source: io::Error) -> LinkError {
 }
 
 impl Member {
-    /// A peer that connected cannot be joined: notes why, where it is known who it is and it is away.
-    fn was_not_met(&self, error: &JoinError) {
+    /// A peer that connected cannot be joined: notes why, where it proved that it is one and is away. Who does
+    /// not know the secret may say to be any node, and is nothing but a line of the log.
+    pub(super) fn was_not_met(&self, error: &JoinError) {
         let JoinError::Hello(error) = error else {
             return;
         };
         let peers = &self.options.peers;
-        let node = match error {
-            HelloError::OtherSecret { node } if peers.peer(*node).is_some() => *node,
-            HelloError::OtherSnapshot { name, .. } | HelloError::OtherPeers { name } => {
-                match peers.node(name) {
-                    Ok(node) => node,
-                    Err(_) => return,
-                }
-            }
-            _ => return,
+        let (HelloError::OtherSnapshot { name, .. } | HelloError::OtherPeers { name }) = error
+        else {
+            return;
+        };
+        let Ok(node) = peers.node(name) else {
+            return;
         };
         if node != self.here() && self.link(node).is_none() {
             self.meeting.note(node, error.to_string());
@@ -203,9 +201,30 @@ impl Member {
     }
 }
 
+/// How long a peer that is away is left alone before it is tried again.
+struct Pauses(Duration);
+
+impl Pauses {
+    /// The pause after a try that failed, or after a link that broke.
+    fn next(&mut self) -> Duration {
+        let next = self.0;
+        self.0 = (next * 2).min(LONGEST_PAUSE);
+        next
+    }
+
+    /// There was a link for so long. One that breaks at once, as the peer cannot use it, is as good as a try
+    /// that failed.
+    fn was_linked(&mut self, lasted: Duration) {
+        if lasted >= LONGEST_PAUSE {
+            self.0 = FIRST_PAUSE;
+        }
+    }
+}
+
 /// Keeps a member connected with a peer.
 fn keep(member: &Weak<Member>, meeting: &Meeting, peer: NodeId) {
-    let mut pause = FIRST_PAUSE;
+    let mut pauses = Pauses(FIRST_PAUSE);
+    let mut met_at: Option<Instant> = None;
     while !meeting.is_stopped() {
         let seen = meeting.changes();
         let Some(member) = member.upgrade() else {
@@ -213,20 +232,26 @@ fn keep(member: &Weak<Member>, meeting: &Meeting, peer: NodeId) {
         };
         if member.link(peer).is_some() {
             drop(member);
-            pause = FIRST_PAUSE;
             meeting.wait_for_change(seen, Instant::now() + LONGEST_PAUSE);
             continue;
         }
-        let outcome = dial(&member, peer);
-        if let Err(error) = outcome {
-            let reason = error.to_string();
-            if meeting.note(peer, reason.clone()) {
-                let node = member.name(peer);
-                tracing::warn!(node, reason, "a node cannot be met");
-            }
+        if let Some(met_at) = met_at.take() {
             drop(member);
-            meeting.pause(pause);
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            pauses.was_linked(met_at.elapsed());
+            meeting.pause(pauses.next());
+            continue;
+        }
+        match dial(&member, peer) {
+            Ok(()) => met_at = Some(Instant::now()),
+            Err(error) => {
+                let reason = error.to_string();
+                if meeting.note(peer, reason.clone()) {
+                    let node = member.name(peer);
+                    tracing::warn!(node, reason, "a node cannot be met");
+                }
+                drop(member);
+                meeting.pause(pauses.next());
+            }
         }
     }
 }
@@ -276,7 +301,7 @@ fn meet(
     }
     let number = member.meeting.next_link.fetch_add(1, Ordering::Relaxed);
     let joined = join(member, greeted, stream, number)?;
-    Ok(member.joined(peer, joined)?)
+    member.joined(peer, joined)
 }
 
 /// Takes what comes, until the listener is ended.
@@ -372,5 +397,25 @@ impl StrangerPlace {
 impl Drop for StrangerPlace {
     fn drop(&mut self) {
         self.leave();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_that_break_at_once_are_tried_more_and_more_seldom() {
+        let mut pauses = Pauses(FIRST_PAUSE);
+        let mut last = Duration::ZERO;
+        while last < LONGEST_PAUSE {
+            pauses.was_linked(Duration::from_millis(1));
+            let next = pauses.next();
+            assert!(next > last, "{next:?} after {last:?}");
+            last = next;
+        }
+        assert_eq!(pauses.next(), LONGEST_PAUSE);
+        pauses.was_linked(LONGEST_PAUSE);
+        assert_eq!(pauses.next(), FIRST_PAUSE);
     }
 }

@@ -4,12 +4,15 @@
 //! them ([`meeting`]): memory that the other one registered is read, calls and sub-queries go as messages
 //! over rings. A peer that is lost takes its shards along: what needs these is answered by
 //! [`Unavailable::Never`](jindou_model::Unavailable::Never) or
-//! [`ShardLost`](jindou_exec::ExecError::ShardLost), and all else goes on. It is met again when it is back.
+//! [`NodeLost`](jindou_exec::ExecError::NodeLost), and all else goes on. It is met again when it is back.
 
 mod joining;
 mod meeting;
+#[cfg(test)]
+mod tests;
+mod waiting;
 
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -25,9 +28,10 @@ use jindou_model::{NodeId, ShardId, SnapshotNumber, TermId};
 use jindou_partition::ShardMap;
 use parking_lot::{Mutex, RwLock};
 
-use self::joining::{Joined, PeerLink};
+use self::joining::{JoinError, Joined, PeerLink};
 use self::meeting::Meeting;
-use crate::calls::{LinkError, LinkOptions, ServedShards, ShardServer};
+use self::waiting::Waiting;
+use crate::calls::{LinkError, LinkOptions, ServedShards, ShardServer, incarnation};
 use crate::hello::Facts;
 use crate::logical::{ForkMessages, READS_PER_MESSAGE, READS_PER_MESSAGE_BY_TCP};
 use crate::mail::{Mail, MailCounts, MailLimits};
@@ -103,8 +107,12 @@ pub struct Member {
     counts: Arc<ReadCounts>,
     forks: Arc<ForkNode>,
     workers: Workers,
+    /// Sub-queries of others that wait for one of these.
+    waiting: Waiting,
     /// By node; none to itself, and to one that is away.
     links: Mutex<Vec<Option<Arc<PeerLink>>>>,
+    /// By node: the number of the link whose connection the fabric uses.
+    connected: Mutex<Vec<u64>>,
     /// The graph as it is to be seen with these.
     seen: RwLock<Arc<Seen>>,
     meeting: Arc<Meeting>,
@@ -115,6 +123,13 @@ pub struct Member {
 struct Seen {
     source: Arc<dyn GraphSource>,
     reads_per_message: u32,
+}
+
+/// A link that broke, as the memory of its peer cannot be opened.
+struct Broken {
+    node: NodeId,
+    link: Arc<PeerLink>,
+    error: FabricError,
 }
 
 /// How it is with a node.
@@ -170,8 +185,9 @@ impl Member {
         let server = ShardServer::new(map.shards());
         let served = server.serve(own_rows(&graph, &map, options.here));
         let workers = Workers::sleeping(options.threads.max(1), Arc::clone(&options.start));
+        let waiting = Waiting::new(options.forks.memory_pool.clone());
         let nodes = map.nodes().len();
-        let (first, limits) = (first_number(), options.forks.limits);
+        let (first, limits) = (incarnation(), options.forks.limits);
         let member = Arc::new_cyclic(|weak: &Weak<Self>| {
             let way = Arc::new(Way(Weak::clone(weak)));
             let member = Self {
@@ -184,7 +200,9 @@ impl Member {
                 server,
                 counts: Arc::default(),
                 workers,
+                waiting,
                 links: Mutex::new((0..nodes).map(|_| None).collect()),
+                connected: Mutex::new(vec![0; nodes]),
                 seen: RwLock::new(Arc::new(Seen {
                     source: Arc::clone(&graph.shared),
                     reads_per_message: READS_PER_MESSAGE,
@@ -192,8 +210,8 @@ impl Member {
                 graph,
                 threads: Mutex::default(),
             };
-            let alone = member.see(&vec![None; nodes]);
-            *member.seen.write() = Arc::new(alone);
+            let alone = member.look(&mut vec![None; nodes]);
+            assert!(alone.is_empty(), "there is no link that could break");
             member
         });
         let threads = meeting::start(&member, listener)?;
@@ -291,10 +309,6 @@ impl Member {
         shards.filter(move |shard| self.map.holder(*shard) == node)
     }
 
-    fn first_shard(&self, node: NodeId) -> ShardId {
-        self.shards_of(node).next().unwrap_or(ShardId(0))
-    }
-
     fn link(&self, node: NodeId) -> Option<Arc<PeerLink>> {
         self.links.lock()[node.0 as usize].clone()
     }
@@ -322,9 +336,39 @@ impl Member {
         }
     }
 
-    /// The graph by way of these peers. One whose memory cannot be opened is as if it were away: its
-    /// link breaks, too.
-    fn see(&self, links: &[Option<Arc<PeerLink>>]) -> Seen {
+    /// Has queries see the graph by way of these links. One to a peer whose memory cannot be opened breaks: it
+    /// is taken away and given back, for [`Member::tell`].
+    fn look(&self, links: &mut [Option<Arc<PeerLink>>]) -> Vec<Broken> {
+        let mut broken = Vec::new();
+        loop {
+            match self.see(links) {
+                Ok(seen) => {
+                    *self.seen.write() = Arc::new(seen);
+                    return broken;
+                }
+                Err((node, error)) => {
+                    let link = links[node.0 as usize].take();
+                    let link = link.expect("its memory was to be opened");
+                    broken.push(Broken { node, link, error });
+                }
+            }
+        }
+    }
+
+    /// Tells of links that broke as their peers' memory cannot be opened.
+    fn tell(&self, broken: Vec<Broken>) {
+        for Broken { node, link, error } in broken {
+            link.mail.end();
+            self.forks.lost(node);
+            let reason = JoinError::Memory(error).to_string();
+            if self.meeting.note(node, reason.clone()) {
+                tracing::warn!(node = self.name(node), reason, "a node cannot be used");
+            }
+        }
+    }
+
+    /// The graph by way of these links, or a node whose memory cannot be opened.
+    fn see(&self, links: &[Option<Arc<PeerLink>>]) -> Result<Seen, (NodeId, FabricError)> {
         let fabric = Arc::clone(&self.fabric) as Arc<dyn Fabric>;
         let mut reader = OneSided::new(self.map.shards(), &fabric, &self.counts);
         let mut rows = own_rows(&self.graph, &self.map, self.here());
@@ -333,11 +377,8 @@ impl Member {
             let Some(link) = link else { continue };
             are_mapped &= link.is_mapped;
             for (shard, publication) in &link.advert.shards {
-                let kept = Arc::clone(link);
-                if let Err(error) = reader.attach((*shard, node), publication, kept) {
-                    tracing::warn!(node = self.name(node), %error, "its memory cannot be read");
-                    continue;
-                }
+                let attached = reader.attach((*shard, node), publication, Arc::clone(link) as _);
+                attached.map_err(|error| (node, error))?;
                 let served = (*shard, link.advert.served);
                 let catalogue = Arc::clone(&self.graph.catalogue);
                 let asked = link.calls.shard(served, catalogue, Arc::clone(link) as _);
@@ -347,28 +388,52 @@ impl Member {
         let (catalogue, shared) = (&self.graph.catalogue, &self.graph.shared);
         let (catalogue, shared) = (Arc::clone(catalogue), Arc::clone(shared));
         let sharded = Sharded::new(self.map.shards(), catalogue, shared, rows);
-        Seen {
-            source: Arc::new(
-                sharded.with_reader(Arc::new(reader), Arc::clone(&self.graph.changes)),
-            ),
+        let changes = Arc::clone(&self.graph.changes);
+        Ok(Seen {
+            source: Arc::new(sharded.with_reader(Arc::new(reader), changes)),
             reads_per_message: match are_mapped {
                 true => READS_PER_MESSAGE,
                 false => READS_PER_MESSAGE_BY_TCP,
             },
-        }
+        })
+    }
+
+    /// Has the fabric use a connection with a peer for the link of this number.
+    ///
+    /// # Errors
+    /// [`JoinError::Superseded`] where it uses that of a newer link: this one may be of a process that has
+    /// ended since.
+    fn connect(
+        &self,
+        (node, number): (NodeId, u64),
+        address: &[u8],
+        stream: TcpStream,
+    ) -> Result<(), JoinError> {
+        let mut connected = self.connected.lock();
+        note_connected(&mut connected[node.0 as usize], number)?;
+        Ok(self.fabric.connect(node, address, stream)?)
     }
 
     /// A peer is there, in place of what was there of it.
-    fn joined(self: &Arc<Self>, node: NodeId, joined: Joined) -> Result<(), LinkError> {
+    fn joined(self: &Arc<Self>, node: NodeId, joined: Joined) -> Result<(), JoinError> {
         let mut links = self.links.lock();
+        note_connected(&mut self.connected.lock()[node.0 as usize], joined.number)?;
         let link = Arc::new(joined.open(self)?);
         let (number, mail) = (link.number, Arc::clone(&link.mail));
         let before = links[node.0 as usize].replace(link);
-        *self.seen.write() = Arc::new(self.see(&links));
+        let broken = self.look(&mut links);
         drop(links);
-        if before.is_some() {
-            // What was sent to it before is lost.
-            self.forks.lost(node, self.first_shard(node));
+        if let Some(before) = before {
+            // Somebody may be about to send over it: that is refused, and whoever did so before hears that it
+            // is lost.
+            before.mail.end();
+            self.forks.lost(node);
+        }
+        let own = broken.iter().find(|broken| broken.node == node);
+        let error = own.map(|own| JoinError::Memory(own.error.clone()));
+        self.tell(broken);
+        if let Some(error) = error {
+            return Err(error);
         }
         tracing::info!(node = self.name(node), "a node is there");
         self.meeting.note(node, String::new());
@@ -384,16 +449,19 @@ impl Member {
         let mut links = self.links.lock();
         let place = &mut links[node.0 as usize];
         let broken = place.take_if(|link| link.number == number);
-        if broken.is_some() {
-            *self.seen.write() = Arc::new(self.see(&links));
-        }
+        let others = match broken {
+            Some(_) => self.look(&mut links),
+            None => Vec::new(),
+        };
         drop(links);
+        self.tell(others);
+        // Where another link is there, too: what was sent over this one may not have come.
+        self.forks.lost(node);
         if broken.is_some() {
             // Of numbers of nodes their users know nothing.
             let is_lost = reason == FabricError::PeerLost(node).to_string();
             let reason = if is_lost { "it is lost" } else { reason };
             tracing::warn!(node = self.name(node), reason, "a node is lost");
-            self.forks.lost(node, self.first_shard(node));
             self.meeting.note(node, reason.to_owned());
         }
     }
@@ -402,8 +470,16 @@ impl Member {
     fn received(self: &Arc<Self>, from: NodeId, message: Vec<u8>) -> Result<(), String> {
         let received = self.forks.receive(from, message);
         if let Some(arrived) = received.map_err(|error| error.to_string())? {
+            let held = match self.waiting.take(arrived.bytes()) {
+                Ok(held) => held,
+                Err(error) => {
+                    arrived.fail(error);
+                    return Ok(());
+                }
+            };
             let member = Arc::clone(self);
             self.workers.spawn(move || {
+                let _held = held;
                 let (source, forks) = member.seen();
                 let terms = &member.graph.terms;
                 arrived.run(member.options.forks.resources(source, terms, forks));
@@ -427,10 +503,13 @@ impl Drop for Member {
     }
 }
 
-/// A number that no node of the same number had before: what of those is on the way is of nothing here.
-fn first_number() -> u64 {
-    use std::hash::{BuildHasher as _, Hasher as _, RandomState};
-    RandomState::new().build_hasher().finish() >> 1
+/// Notes that a link of this number is connected, unless a newer one is.
+fn note_connected(newest: &mut u64, number: u64) -> Result<(), JoinError> {
+    if *newest > number {
+        return Err(JoinError::Superseded);
+    }
+    *newest = number;
+    Ok(())
 }
 
 /// The rows of its own shards, by shard.
@@ -489,9 +568,7 @@ impl Forks for AtMember {
 
     fn send(&self, to: NodeId, sub_query: SubQuery) {
         let member = &self.member;
-        let lost = || ExecError::ShardLost {
-            shard: member.first_shard(to),
-        };
+        let lost = || ExecError::NodeLost { node: to };
         let Some(link) = member.link(to) else {
             return sub_query.fail(lost());
         };
@@ -501,7 +578,7 @@ impl Forks for AtMember {
         if let Some(message) = member.forks.encode(sub_query)
             && !link.mail.send(message)
         {
-            member.forks.lost(to, member.first_shard(to));
+            member.forks.lost(to);
         }
     }
 

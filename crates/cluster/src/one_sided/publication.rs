@@ -74,6 +74,15 @@ impl Offered {
         })
     }
 
+    /// Of these parts, for tests.
+    #[cfg(test)]
+    pub(crate) fn of_parts(publication: Publication, registrations: Vec<Registration>) -> Self {
+        Self {
+            publication,
+            _registrations: registrations,
+        }
+    }
+
     /// What peers need.
     #[must_use]
     pub fn publication(&self) -> &Publication {

@@ -1,4 +1,4 @@
-//! Which node has the shard that a query lacks? The one that the list of the cluster gives it, where the
+//! How is the node called that a query lacks, or that has the shard that it lacks? The one that the list of the cluster gives it, where the
 //! process is a node of one.
 
 #[cfg(target_os = "linux")]
@@ -7,7 +7,7 @@ use std::sync::Arc;
 #[cfg(target_os = "linux")]
 use jindou_cluster::Member;
 #[cfg(target_os = "linux")]
-use jindou_model::ShardId;
+use jindou_model::{NodeId, ShardId};
 
 use crate::EngineError;
 
@@ -26,12 +26,16 @@ impl Holders {
         }
     }
 
-    /// The error with the name of the node that has the shard, if it is about one.
+    /// The error with the name of the node that it is about, or that has the shard that it is about.
     pub(crate) fn name(&self, error: EngineError) -> EngineError {
         match error {
             EngineError::ShardLost { shard, node: None } => EngineError::ShardLost {
                 shard,
                 node: self.holder(shard),
+            },
+            EngineError::NodeLost { node, name: None } => EngineError::NodeLost {
+                node,
+                name: self.name_of(node),
             },
             error => error,
         }
@@ -44,8 +48,19 @@ impl Holders {
         Some(member.name(node).to_owned())
     }
 
+    #[cfg(target_os = "linux")]
+    fn name_of(&self, node: u32) -> Option<String> {
+        let member = self.member.as_ref()?;
+        Some(member.name(NodeId(node)).to_owned())
+    }
+
     #[cfg(not(target_os = "linux"))]
     fn holder(&self, _: u32) -> Option<String> {
+        None
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn name_of(&self, _: u32) -> Option<String> {
         None
     }
 }

@@ -73,6 +73,18 @@ impl Arrived {
         }
     }
 
+    /// Bytes of the message that it came with.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.message.len()
+    }
+
+    /// Ends it, and its query with this error: it cannot be run here.
+    pub fn fail(mut self, error: ExecError) {
+        self.has_run = true;
+        self.refuse(Some(error));
+    }
+
     /// It ends before it began.
     fn refuse(&self, error: Option<ExecError>) {
         let SubQueryHead { chain, id, .. } = self.head;

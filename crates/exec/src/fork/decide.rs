@@ -1,4 +1,4 @@
-//! Which keys does a step read by, does a scan go to all nodes, and does a chain go to any?
+//! Do rows go to other nodes at all? Which keys does a step read by, does a scan go to all nodes, and does a chain go to any?
 
 use jindou_model::PredicateId;
 use jindou_plan::physical::{Node, Operator, PlannedStep, Side, Slot, Step};
@@ -6,6 +6,11 @@ use jindou_plan::physical::{Node, Operator, PlannedStep, Side, Slot, Step};
 use super::split::{READS_PER_KEY, cost_of_forks};
 use super::{ForkPolicy, Forks};
 use crate::context::Context;
+
+/// True if rows may go on at other nodes.
+pub(crate) fn may_fork(forks: &dyn Forks) -> bool {
+    forks.nodes() > 1 && forks.policy() != ForkPolicy::InPlace
+}
 
 /// What a step is to be near to: the first of these that is bound.
 pub(crate) type ForkKey = Vec<Slot>;
@@ -62,7 +67,7 @@ pub(crate) fn forks_scan(steps: &[PlannedStep], forks: &dyn Forks) -> bool {
             first.rows * f64::from(READS_PER_KEY) > f64::from(cost_of_forks(forks))
         }
     };
-    is_scan && is_worth_it && forks.nodes() > 1
+    is_scan && is_worth_it && may_fork(forks)
 }
 
 /// True if a chain of these steps goes on where it is, as only its own node has what they ask for: other
@@ -105,5 +110,54 @@ fn needs_its_node(node: &Node) -> bool {
         | Operator::Distinct { input }
         | Operator::Reduced { input }
         | Operator::Slice { input, .. } => needs_its_node(input),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jindou_model::{NodeId, TermId};
+
+    use super::*;
+    use crate::SubQuery;
+
+    struct Nodes(u32, ForkPolicy);
+
+    impl Forks for Nodes {
+        fn here(&self) -> NodeId {
+            NodeId(0)
+        }
+
+        fn nodes(&self) -> u32 {
+            self.0
+        }
+
+        fn node_of(&self, _: TermId) -> NodeId {
+            NodeId(0)
+        }
+
+        fn policy(&self) -> ForkPolicy {
+            self.1
+        }
+
+        fn reads_per_message(&self) -> u32 {
+            1
+        }
+
+        fn send(&self, _: NodeId, _: SubQuery) {
+            unreachable!("nothing goes anywhere")
+        }
+
+        fn resume(&self, _: Box<dyn FnOnce() + Send>) {
+            unreachable!("nothing is put aside")
+        }
+    }
+
+    #[test]
+    fn only_several_nodes_that_take_rows_keep_an_exploration_from_the_threads_of_one() {
+        use ForkPolicy::{Dynamic, ForkJoin, InPlace};
+        for policy in [Dynamic, ForkJoin, InPlace] {
+            assert!(!may_fork(&Nodes(1, policy)), "{policy:?}");
+            assert_eq!(may_fork(&Nodes(3, policy)), policy != InPlace, "{policy:?}");
+        }
     }
 }

@@ -13,7 +13,7 @@ use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
-use jindou_model::{NodeId, ShardId};
+use jindou_model::NodeId;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ use super::arrived::Arrived;
 use super::inbox::Inbox;
 use super::outbox::Window;
 use super::replies::Replies as _;
-use super::wire::{self, Message, SubQueryHead, SubQueryWireError};
+use super::wire::{self, Failure, Message, SubQueryHead, SubQueryWireError};
 use super::{SubQuery, departing};
 use crate::ExecError;
 use crate::context::SharedContext;
@@ -289,12 +289,14 @@ impl ForkNode {
         Ok(None)
     }
 
-    /// A node is lost, and with it the shard: queries that have sub-queries elsewhere end, as one of these
-    /// may be there; and what is here of its queries ends.
-    pub fn lost(&self, node: NodeId, shard: ShardId) {
+    /// A node is lost to this one: queries that had sub-queries set out from here end, as one of these may be
+    /// there, and the readers of other nodes' queries are told, as only this node knows of its link with the
+    /// lost one; and what is here of the lost node's queries ends.
+    pub fn lost(&self, node: NodeId) {
+        let error = || ExecError::NodeLost { node };
         let chains: Vec<_> = self.chains().values().filter_map(Weak::upgrade).collect();
         for chain in chains {
-            chain.lost(|| ExecError::ShardLost { shard });
+            chain.lost(error);
         }
         let of_node = |query: &QueryId| query.node() == node;
         let queries: Vec<_> = self.queries().known.keys().copied().collect();
@@ -302,12 +304,19 @@ impl ForkNode {
             .into_iter()
             .filter(of_node)
             .for_each(|query| self.end_query(query));
+        let mut of_others = Vec::new();
         self.windows().retain(|chain, window| {
             if chain.node() == node {
                 window.close();
+            } else if window.has_under_way() {
+                of_others.push(*chain);
             }
             !window.is_idle()
         });
+        for chain in of_others {
+            let failure = Failure::of(error());
+            self.send(chain.node(), &Message::Failed { chain, failure }, &[]);
+        }
     }
 
     /// Ends what is here of another node's query.

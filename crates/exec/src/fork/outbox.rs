@@ -84,6 +84,12 @@ impl Window {
         state.users == 0 && (state.closed || (state.on_the_way == 0 && state.under_way == 0))
     }
 
+    /// True if a sub-query that set out here has not ended, as far as it is known, and somebody reads.
+    pub(super) fn has_under_way(&self) -> bool {
+        let state = self.lock();
+        !state.closed && state.under_way > 0
+    }
+
     /// The reader took so many tables, and so many sub-queries have ended.
     pub(super) fn credit(&self, tables: usize, ended: usize) {
         let mut state = self.lock();

@@ -10,7 +10,7 @@ use super::inbox::Inbox;
 use super::messages::MessageLimits;
 use super::outbox::Outbox;
 use super::replies::{Pushed, Replies};
-use super::test_nodes::{HERE, TwoNodes};
+use super::test_nodes::{ELSEWHERE, HERE, THERE, TestNodes};
 use super::wire::query;
 use crate::ExecError;
 use crate::context::Context;
@@ -18,7 +18,7 @@ use crate::table::Table;
 
 /// A reader, and sub-queries that reply to it.
 struct Case {
-    nodes: TwoNodes,
+    nodes: TestNodes,
     inbox: Arc<Inbox>,
     by_messages: bool,
 }
@@ -27,7 +27,7 @@ impl Case {
     /// One of each kind.
     fn both() -> [Self; 2] {
         [false, true].map(|by_messages| Self {
-            nodes: TwoNodes::new(MessageLimits::default()),
+            nodes: TestNodes::new(MessageLimits::default()),
             inbox: Arc::new(Inbox::new(1, false)),
             by_messages,
         })
@@ -39,7 +39,7 @@ impl Case {
         if !self.by_messages {
             return Arc::clone(&self.inbox) as Arc<dyn Replies>;
         }
-        let TwoNodes {
+        let TestNodes {
             cx, here, there, ..
         } = &self.nodes;
         let inbox = Arc::clone(&self.inbox);
@@ -175,7 +175,7 @@ fn a_reader_that_waits_sees_what_ends_its_query() {
 fn sub_queries_of_sub_queries_are_waited_for_in_whatever_order_they_end() {
     for first_ends_first in [false, true] {
         let [_, case] = Case::both();
-        let TwoNodes { there, .. } = &case.nodes;
+        let TestNodes { there, .. } = &case.nodes;
         let first = case.sender();
         // One of it goes on as a message, to the node of the reader, as it happens.
         first.begin();
@@ -218,17 +218,66 @@ fn a_lost_node_ends_the_queries_that_may_need_it() {
     let [local, by_messages] = Case::both();
     let senders = [local.sender(), by_messages.sender()];
     for case in [&local, &by_messages] {
-        case.nodes.here.lost(super::test_nodes::THERE, ShardId(3));
-        case.nodes.there.lost(HERE, ShardId(3));
+        case.nodes.here.lost(THERE);
+        case.nodes.there.lost(HERE);
     }
     assert!(local.inbox.ready(local.cx()).expect("it goes on").is_none());
     let error = by_messages
         .inbox
         .wait(by_messages.cx())
         .expect_err("it is lost");
-    let is_lost = matches!(error, ExecError::ShardLost { shard: ShardId(3) });
+    let is_lost = matches!(error, ExecError::NodeLost { node: THERE });
     assert!(is_lost, "{error}");
     let pushed = push(&*senders[1], 1, by_messages.cx());
     assert!(!pushed, "its reader is not there any more");
     senders.iter().for_each(|sender| sender.end());
+}
+
+/// The reader is at one node, its sub-query at another, and one of that at a third: only the second node
+/// hears that its link with the third broke.
+#[test]
+fn a_link_between_two_other_nodes_that_breaks_ends_a_query() {
+    for first_has_ended in [false, true] {
+        let [_, case] = Case::both();
+        let TestNodes {
+            here,
+            there,
+            elsewhere,
+            ..
+        } = &case.nodes;
+        let first = case.sender();
+        first.begin();
+        let id = there.new_sub_query();
+        first.leave(id);
+        let chain = Arc::clone(&first).chain(there, case.cx());
+        let query = case.cx().messages.id().expect("it has one");
+        let window = elsewhere.join_window(chain, query);
+        let second = Outbox::new(elsewhere, window, (chain, id), case.cx().shared());
+        if first_has_ended {
+            first.end();
+        }
+        there.lost(ELSEWHERE);
+        elsewhere.lost(THERE);
+        let error = case.inbox.ready(case.cx()).expect_err("it is lost");
+        let is_lost = matches!(error, ExecError::NodeLost { node: ELSEWHERE });
+        assert!(is_lost, "{error}");
+        case.inbox.close();
+        assert!(!push(&second, 1, case.cx()), "nobody reads it");
+        second.end();
+        if !first_has_ended {
+            first.end();
+        }
+        let held = [here, there, elsewhere].map(|node| node.held().1);
+        assert_eq!(held, [0; 3], "no window is left");
+    }
+}
+
+#[test]
+fn a_node_that_is_lost_is_nothing_to_queries_that_have_nothing_under_way() {
+    let [_, case] = Case::both();
+    let sender = case.sender();
+    case.nodes.there.lost(ELSEWHERE);
+    assert!(push(&*sender, 1, case.cx()));
+    sender.end();
+    assert_eq!(case.read().expect("it ends"), [1]);
 }

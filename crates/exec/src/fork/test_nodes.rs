@@ -1,4 +1,4 @@
-//! Two nodes in one thread for tests: what one sends the other has at once.
+//! Nodes in one thread for tests: what one sends another has at once.
 
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Instant;
@@ -21,11 +21,12 @@ pub(super) const MEMORY_THERE: u64 = 1 << 26;
 
 pub(super) const HERE: NodeId = NodeId(0);
 pub(super) const THERE: NodeId = NodeId(1);
+pub(super) const ELSEWHERE: NodeId = NodeId(2);
 
 /// What a node sends, and what it is a message to.
 struct Way {
     from: NodeId,
-    nodes: Arc<OnceLock<[Weak<ForkNode>; 2]>>,
+    nodes: Arc<OnceLock<[Weak<ForkNode>; 3]>>,
     /// Messages that were sent, if they are to be kept, instead of being received.
     kept: Option<Mutex<Vec<Vec<u8>>>>,
 }
@@ -36,7 +37,7 @@ impl Messages for Way {
             kept.lock().expect("nobody panics with it").push(message);
             return;
         }
-        let nodes = self.nodes.get().expect("both are there");
+        let nodes = self.nodes.get().expect("all are there");
         if let Some(node) = nodes[to.0 as usize].upgrade() {
             let received = node.receive(self.from, message);
             assert!(received.expect("it is a message").is_none());
@@ -77,30 +78,31 @@ impl Forks for Alone {
     }
 }
 
-/// A query at one node, and another node.
-pub(super) struct TwoNodes {
+/// A query at one node, and two other nodes.
+pub(super) struct TestNodes {
     pub(super) cx: Arc<Context>,
     pub(super) token: CancellationToken,
     pub(super) here: Arc<ForkNode>,
     pub(super) there: Arc<ForkNode>,
+    pub(super) elsewhere: Arc<ForkNode>,
     _world: World,
 }
 
-impl TwoNodes {
+impl TestNodes {
     pub(super) fn new(limits: MessageLimits) -> Self {
         let world = World::new(1 << 26);
-        let nodes: Arc<OnceLock<[Weak<ForkNode>; 2]>> = Arc::default();
+        let nodes: Arc<OnceLock<[Weak<ForkNode>; 3]>> = Arc::default();
         let node = |from: NodeId| {
             let way = Way {
                 from,
                 nodes: Arc::clone(&nodes),
                 kept: None,
             };
-            ForkNode::new(from, 2, 0, Arc::new(way), limits)
+            ForkNode::new(from, 3, 0, Arc::new(way), limits)
         };
-        let (here, there) = (node(HERE), node(THERE));
-        let both = [Arc::downgrade(&here), Arc::downgrade(&there)];
-        assert!(nodes.set(both).is_ok());
+        let (here, there, elsewhere) = (node(HERE), node(THERE), node(ELSEWHERE));
+        let all = [&here, &there, &elsewhere].map(Arc::downgrade);
+        assert!(nodes.set(all).is_ok());
         Self {
             cx: Arc::new(Context::of_shared(
                 Arc::clone(world.cx.shared()),
@@ -110,6 +112,7 @@ impl TwoNodes {
             token: world.token.clone(),
             here,
             there,
+            elsewhere,
             _world: world,
         }
     }

@@ -57,6 +57,9 @@ pub(in crate::fork) enum Failure {
     Unusable {
         reason: String,
     },
+    NodeLost {
+        node: u32,
+    },
 }
 
 impl Failure {
@@ -73,6 +76,7 @@ impl Failure {
             },
             ExecError::PoolExhausted { limit_bytes } => Self::PoolExhausted { limit_bytes },
             ExecError::ShardLost { shard } => Self::ShardLost { shard: shard.0 },
+            ExecError::NodeLost { node } => Self::NodeLost { node: node.0 },
             ExecError::NoStack(NoStack { bytes }) => Self::NoStack {
                 bytes: bytes as u64,
             },
@@ -119,6 +123,7 @@ impl Failure {
             Self::ShardLost { shard } => ExecError::ShardLost {
                 shard: ShardId(shard),
             },
+            Self::NodeLost { node } => ExecError::NodeLost { node: NodeId(node) },
             Self::NoStack { bytes } => ExecError::NoStack(NoStack {
                 bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
             }),

@@ -29,7 +29,7 @@ use crate::table::Table;
 /// What a message begins with.
 const MAGIC: [u8; 8] = *b"JNDFORKS";
 /// The version that is written, and the only one that is read.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Bytes before the message itself.
 const HEADER_BYTES: usize = 12;
 

@@ -13,7 +13,8 @@ use oxrdf::{Literal, Term};
 
 use super::super::inbox::Inbox;
 use super::super::messages::MessageLimits;
-use super::super::test_nodes::{HERE, MEMORY_THERE, THERE, TwoNodes, kept};
+use super::super::replies::Replies as _;
+use super::super::test_nodes::{HERE, MEMORY_THERE, THERE, TestNodes, kept};
 use super::super::{ForkNode, QueryMessages, SubQuery};
 use super::{Failure, HEADER_BYTES, Message, SubQueryWireError, query, read_any, write};
 use crate::context::{ActiveDataset, Context};
@@ -49,7 +50,7 @@ fn steps() -> Vec<PlannedStep> {
 }
 
 /// Strings that no graph has.
-fn strings(nodes: &TwoNodes, rows: usize) -> Table {
+fn strings(nodes: &TestNodes, rows: usize) -> Table {
     let string = |row| Literal::new_simple_literal(format!("string {row}"));
     let id = |row| nodes.cx.terms().intern_literal(&string(row));
     let mut table = Table::with_rows(WIDTH, rows);
@@ -57,14 +58,14 @@ fn strings(nodes: &TwoNodes, rows: usize) -> Table {
     table
 }
 
-fn sub_query(nodes: &TwoNodes, rows: usize) -> (SubQuery, Arc<Inbox>) {
+fn sub_query(nodes: &TestNodes, rows: usize) -> (SubQuery, Arc<Inbox>) {
     let table = strings(nodes, rows);
     let needed: Vec<Var> = (0..WIDTH as u16).map(Var).collect();
     nodes.sub_query(steps(), table, &needed)
 }
 
 /// What its reader gets.
-fn rows_of(nodes: &TwoNodes, inbox: &Inbox) -> Result<Vec<[String; WIDTH]>, ExecError> {
+fn rows_of(nodes: &TestNodes, inbox: &Inbox) -> Result<Vec<[String; WIDTH]>, ExecError> {
     let text = |id: TermId| match nodes.cx.terms().term(id) {
         Some(Term::Literal(literal)) => literal.value().to_owned(),
         other => panic!("{other:?}"),
@@ -80,25 +81,25 @@ fn rows_of(nodes: &TwoNodes, inbox: &Inbox) -> Result<Vec<[String; WIDTH]>, Exec
 
 /// The messages of sub-queries, run at the other node; the first error that their reader gets.
 fn run(
-    nodes: &TwoNodes,
+    nodes: &TestNodes,
     rows: usize,
     memory_bytes: u64,
 ) -> Result<Vec<[String; WIDTH]>, ExecError> {
     let (sub_query, inbox) = sub_query(nodes, rows);
     if let Some(message) = nodes.here.encode(sub_query) {
         let arrived = nodes.arrived(message);
-        arrived.run(TwoNodes::resources(memory_bytes));
+        arrived.run(TestNodes::resources(memory_bytes));
     }
     rows_of(nodes, &inbox)
 }
 
-fn ended(nodes: &TwoNodes, memory_bytes: u64, rows: usize) -> ExecError {
+fn ended(nodes: &TestNodes, memory_bytes: u64, rows: usize) -> ExecError {
     run(nodes, rows, memory_bytes).expect_err("it ends")
 }
 
 #[test]
 fn a_sub_query_finds_at_another_node_what_it_means_at_its_own() {
-    let nodes = TwoNodes::new(MessageLimits::default());
+    let nodes = TestNodes::new(MessageLimits::default());
     let mut uuids = std::collections::BTreeSet::new();
     let now = nodes.cx.expressions.now().to_string();
     for _ in 0..3 {
@@ -138,7 +139,7 @@ fn the_ids_of_a_query_mean_the_same_elsewhere() {
     };
     world.cx.set_ids(constants.clone(), Some(dataset));
     let part = query::part(&world.cx, || here.new_query()).expect("there is room");
-    let resources = TwoNodes::resources(MEMORY_THERE);
+    let resources = TestNodes::resources(MEMORY_THERE);
     let messages = QueryMessages::default();
     let cx = query::decode(&part.bytes, here.new_sub_query(), resources, messages);
     let cx = cx.expect("it is read");
@@ -163,7 +164,7 @@ fn the_ids_of_a_query_mean_the_same_elsewhere() {
     }
     // No list of ids is longer than those that there are.
     for end in 0..part.bytes.len() {
-        let (resources, messages) = (TwoNodes::resources(MEMORY_THERE), QueryMessages::default());
+        let (resources, messages) = (TestNodes::resources(MEMORY_THERE), QueryMessages::default());
         let part = query::decode(
             &part.bytes[..end],
             here.new_sub_query(),
@@ -176,7 +177,7 @@ fn the_ids_of_a_query_mean_the_same_elsewhere() {
 
 #[test]
 fn what_is_held_elsewhere_is_charged_there() {
-    let nodes = TwoNodes::new(MessageLimits::default());
+    let nodes = TestNodes::new(MessageLimits::default());
     let error = ended(&nodes, 10_000, 2000);
     let ExecError::Memory { limit_bytes } = error else {
         panic!("{error}");
@@ -197,7 +198,7 @@ fn a_message_that_is_too_large_is_not_sent_and_ends_its_query() {
         message_bytes: 2000,
         ..MessageLimits::default()
     };
-    let nodes = TwoNodes::new(limits);
+    let nodes = TestNodes::new(limits);
     // The sub-query itself.
     let error = ended(&nodes, MEMORY_THERE, 2000);
     let ExecError::SubQuery(SubQueryWireError::TooLarge { bytes, most: 2000 }) = error else {
@@ -228,7 +229,7 @@ fn a_message_that_is_too_large_is_not_sent_and_ends_its_query() {
 
 #[test]
 fn a_query_that_was_cancelled_ends_elsewhere_and_stays_ended() {
-    let nodes = TwoNodes::new(MessageLimits::default());
+    let nodes = TestNodes::new(MessageLimits::default());
     let (first, first_inbox) = sub_query(&nodes, 10);
     let (second, second_inbox) = sub_query(&nodes, 10);
     let message = nodes.here.encode(first).expect("it is sent");
@@ -238,18 +239,18 @@ fn a_query_that_was_cancelled_ends_elsewhere_and_stays_ended() {
     // Its reader goes, with the query, before it began.
     nodes.cx.finish();
     first_inbox.close();
-    arrived.run(TwoNodes::resources(MEMORY_THERE));
+    arrived.run(TestNodes::resources(MEMORY_THERE));
     assert_eq!(nodes.there.held(), (0, 0), "nothing is left");
     drop((second, second_inbox));
 }
 
 #[test]
 fn a_query_under_way_is_cancelled_by_its_id() {
-    let nodes = TwoNodes::new(MessageLimits::default());
+    let nodes = TestNodes::new(MessageLimits::default());
     let (sub_query, inbox) = sub_query(&nodes, 10);
     let message = nodes.here.encode(sub_query).expect("it is sent");
     let arrived = nodes.arrived(message);
-    let resources = TwoNodes::resources(MEMORY_THERE);
+    let resources = TestNodes::resources(MEMORY_THERE);
     let token = resources.limits.cancellation.clone();
     // The operators look at their token after the sub-query was read.
     token.cancel_at_look(3);
@@ -263,7 +264,7 @@ fn a_query_under_way_is_cancelled_by_its_id() {
     // What comes late ends before it begins.
     nodes
         .arrived(message)
-        .run(TwoNodes::resources(MEMORY_THERE));
+        .run(TestNodes::resources(MEMORY_THERE));
     assert_eq!(
         rows_of(&nodes, &late_inbox).expect("it ended"),
         Vec::<[String; WIDTH]>::new()
@@ -273,14 +274,14 @@ fn a_query_under_way_is_cancelled_by_its_id() {
 #[test]
 fn what_nobody_waits_for_is_answered_with_an_end() {
     let limits = MessageLimits::default();
-    let nodes = TwoNodes::new(limits);
+    let nodes = TestNodes::new(limits);
     let (there, sent) = kept(THERE, limits);
     let (sub_query, inbox) = sub_query(&nodes, 10);
     let message = nodes.here.encode(sub_query).expect("it is sent");
     let arrived = there.receive(HERE, message).expect("it is a message");
     arrived
         .expect("a sub-query")
-        .run(TwoNodes::resources(MEMORY_THERE));
+        .run(TestNodes::resources(MEMORY_THERE));
     let replies = sent();
     assert_eq!(replies.len(), 2, "rows and the end");
     drop(inbox);
@@ -305,7 +306,7 @@ fn what_nobody_waits_for_is_answered_with_an_end() {
 
 #[test]
 fn a_sub_query_that_is_dropped_ends_its_query() {
-    let nodes = TwoNodes::new(MessageLimits::default());
+    let nodes = TestNodes::new(MessageLimits::default());
     let (sub_query, inbox) = sub_query(&nodes, 10);
     let message = nodes.here.encode(sub_query).expect("it is sent");
     drop(nodes.arrived(message));
@@ -314,21 +315,36 @@ fn a_sub_query_that_is_dropped_ends_its_query() {
 }
 
 #[test]
+fn a_sub_query_that_finds_no_memory_to_wait_in_ends_its_query() {
+    let nodes = TestNodes::new(MessageLimits::default());
+    let (sub_query, inbox) = sub_query(&nodes, 10);
+    let message = nodes.here.encode(sub_query).expect("it is sent");
+    let bytes = message.len();
+    let arrived = nodes.arrived(message);
+    assert_eq!(arrived.bytes(), bytes);
+    arrived.fail(ExecError::PoolExhausted { limit_bytes: 9 });
+    let error = rows_of(&nodes, &inbox).expect_err("it is refused");
+    let is_refused = matches!(error, ExecError::PoolExhausted { limit_bytes: 9 });
+    assert!(is_refused, "{error}");
+    assert_eq!(inbox.under_way(), 0);
+}
+
+#[test]
 fn another_query_by_the_same_number_is_refused() {
-    let nodes = TwoNodes::new(MessageLimits::default());
+    let nodes = TestNodes::new(MessageLimits::default());
     let (first, first_inbox) = sub_query(&nodes, 10);
     let first = nodes.arrived(nodes.here.encode(first).expect("it is sent"));
     // A node that began anew gives numbers that it gave before.
-    let others = TwoNodes::new(MessageLimits::default());
+    let others = TestNodes::new(MessageLimits::default());
     let (second, _inbox) = sub_query(&others, 10);
     let second = others.here.encode(second).expect("it is sent");
-    let resources = TwoNodes::resources(MEMORY_THERE);
+    let resources = TestNodes::resources(MEMORY_THERE);
     let (_held, cx) = first
         .sub_query(resources)
         .expect("it is read")
         .expect("it is new");
     let second = nodes.arrived(second);
-    let error = second.sub_query(TwoNodes::resources(MEMORY_THERE)).err();
+    let error = second.sub_query(TestNodes::resources(MEMORY_THERE)).err();
     let is_mismatch = |error: &Option<ExecError>| {
         let mismatch = matches!(
             error,
@@ -343,7 +359,7 @@ fn another_query_by_the_same_number_is_refused() {
 
 #[test]
 fn errors_are_at_the_reader_what_they_were() {
-    let nodes = TwoNodes::new(MessageLimits::default());
+    let nodes = TestNodes::new(MessageLimits::default());
     let directory = std::path::PathBuf::from("/tmp/x");
     let errors = [
         ExecError::Cancelled,
@@ -356,6 +372,9 @@ fn errors_are_at_the_reader_what_they_were() {
         ExecError::PoolExhausted { limit_bytes: 9 },
         ExecError::ShardLost {
             shard: jindou_model::ShardId(3),
+        },
+        ExecError::NodeLost {
+            node: jindou_model::NodeId(4),
         },
         ExecError::NoStack(jindou_plan::NoStack { bytes: 11 }),
         ExecError::Panicked,
@@ -444,7 +463,7 @@ fn changed_messages_are_answered_or_refused() {
     let next = random();
     let cases = setting("JINDOU_CASES", 400);
     let limits = MessageLimits::default();
-    let nodes = TwoNodes::new(limits);
+    let nodes = TestNodes::new(limits);
     let (mut refused, mut ran, mut replies_refused) = (0, 0, 0);
     for _ in 0..cases {
         let (sub_query, _inbox) = sub_query(&nodes, 3);
@@ -455,7 +474,7 @@ fn changed_messages_are_answered_or_refused() {
             Err(_) => refused += 1,
             Ok(None) => (),
             Ok(Some(arrived)) => {
-                arrived.run(TwoNodes::resources(MEMORY_THERE));
+                arrived.run(TestNodes::resources(MEMORY_THERE));
                 ran += 1;
             }
         }
@@ -473,7 +492,7 @@ fn changed_messages_are_answered_or_refused() {
 #[test]
 fn no_part_of_a_message_is_taken_for_the_whole() {
     let limits = MessageLimits::default();
-    let nodes = TwoNodes::new(limits);
+    let nodes = TestNodes::new(limits);
     let (sub_query, _inbox) = sub_query(&nodes, 3);
     let message = nodes.here.encode(sub_query).expect("it is sent");
     let (there, sent) = kept(THERE, limits);
@@ -481,8 +500,10 @@ fn no_part_of_a_message_is_taken_for_the_whole() {
         Err(_) => false,
         Ok(arrived) => {
             let arrived = arrived.expect("it is a sub-query");
-            let is_read = arrived.sub_query(TwoNodes::resources(MEMORY_THERE)).is_ok();
-            arrived.run(TwoNodes::resources(MEMORY_THERE));
+            let is_read = arrived
+                .sub_query(TestNodes::resources(MEMORY_THERE))
+                .is_ok();
+            arrived.run(TestNodes::resources(MEMORY_THERE));
             is_read
         }
     };
@@ -501,7 +522,7 @@ fn no_part_of_a_message_is_taken_for_the_whole() {
 
 #[test]
 fn rows_that_are_none_end_the_query_of_their_reader() {
-    let nodes = TwoNodes::new(MessageLimits::default());
+    let nodes = TestNodes::new(MessageLimits::default());
     let next = random();
     let (there, sent) = kept(THERE, MessageLimits::default());
     let mut failed = 0;
@@ -511,7 +532,7 @@ fn rows_that_are_none_end_the_query_of_their_reader() {
         let arrived = there.receive(HERE, message).expect("it is a message");
         arrived
             .expect("a sub-query")
-            .run(TwoNodes::resources(MEMORY_THERE));
+            .run(TestNodes::resources(MEMORY_THERE));
         let mut replies = sent();
         assert_eq!(replies.len(), 2, "rows and the end");
         let rows = &mut replies[0];
@@ -556,7 +577,7 @@ fn a_message_is_written_and_read_by_its_version() {
     );
     let mut other = bytes.clone();
     other[8] = 7;
-    let (found, known) = (7, 1);
+    let (found, known) = (7, 2);
     assert_eq!(
         refused(&node, other),
         SubQueryWireError::Version { found, known }

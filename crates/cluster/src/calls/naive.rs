@@ -12,19 +12,19 @@ use jindou_model::{
 };
 use parking_lot::{Condvar, Mutex};
 
-use super::super::words::Quad;
+use super::words::Quad;
 
 /// Subject, predicate, object and graph of each.
-pub(super) type Quads = BTreeSet<Quad>;
+pub(crate) type Quads = BTreeSet<Quad>;
 
-pub(super) struct Naive {
+pub(crate) struct Naive {
     quads: Quads,
     /// Edges that were handed out or left out of pages.
-    pub(super) looked_at: AtomicUsize,
+    pub(crate) looked_at: AtomicUsize,
     /// Reading panics, as of a file that lost bytes.
-    pub(super) is_broken: AtomicBool,
+    pub(crate) is_broken: AtomicBool,
     /// One call of so many is not answered, if that is not 0.
-    pub(super) unready_every: AtomicUsize,
+    pub(crate) unready_every: AtomicUsize,
     calls: AtomicUsize,
     gate: Mutex<GateState>,
     changed: Condvar,
@@ -38,15 +38,15 @@ struct GateState {
 }
 
 /// No call of a graph is answered until this is dropped.
-pub(super) struct Gate(Arc<Naive>);
+pub(crate) struct Gate(Arc<Naive>);
 
 impl Gate {
-    pub(super) fn closed(graph: &Arc<Naive>) -> Self {
+    pub(crate) fn closed(graph: &Arc<Naive>) -> Self {
         graph.gate.lock().is_closed = true;
         Self(Arc::clone(graph))
     }
 
-    pub(super) fn wait_for_a_call(&self) {
+    pub(crate) fn wait_for_a_call(&self) {
         let mut gate = self.0.gate.lock();
         while gate.waiting == 0 {
             self.0.changed.wait(&mut gate);
@@ -62,7 +62,7 @@ impl Drop for Gate {
 }
 
 impl Naive {
-    pub(super) fn new(quads: Quads) -> Self {
+    pub(crate) fn new(quads: Quads) -> Self {
         Self {
             quads,
             looked_at: AtomicUsize::new(0),
