@@ -1,4 +1,4 @@
-//! What does a node tell the others of its shards at one snapshot, and how does that travel?
+//! What does a node tell the others of the base of its shards, and how does that travel?
 //!
 //! As bytes: `JNDSHARD`, a version, and the rest in the format of `postcard`. Who reads them takes nothing for
 //! granted: arrays lie in the memory that they are said to lie in, and agree with each other.
@@ -6,30 +6,30 @@
 use std::collections::BTreeMap;
 
 use jindou_fabric::remote::MemoryKey;
-use jindou_model::{Direction, NodeId, PredicateId, ShardId, SnapshotNumber};
+use jindou_model::{Direction, NodeId, PredicateId, ShardId};
 use jindou_partition::Shards;
 use jindou_store::{LayerKind, SegmentLayout};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use crate::calls::ServedId;
 use crate::one_sided::{Publication, segment_name};
 
 /// What an advert begins with.
 const MAGIC: [u8; 8] = *b"JNDSHARD";
 /// The version that is written, and the only one that is read.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Bytes before what `postcard` writes.
 const HEADER_BYTES: usize = 12;
 
-/// A node's shards at one snapshot, as other nodes need to know them: the name by which it answers for them,
-/// and where their lists lie.
+/// Names the base of a graph: equal for two nodes where their bases hold the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BaseTag(pub u64);
+
+/// The base of a node's shards, as other nodes need to know it: where their lists lie.
 #[derive(Clone, Debug)]
 pub struct Advert {
-    /// Which snapshot.
-    pub snapshot: SnapshotNumber,
-    /// What its server knows the shards by.
-    pub served: ServedId,
+    /// Which base.
+    pub base: BaseTag,
     /// Where the lists of each lie.
     pub shards: Vec<(ShardId, Publication)>,
 }
@@ -53,8 +53,7 @@ pub enum AdvertError {
 
 #[derive(Serialize, Deserialize)]
 struct WireAdvert {
-    snapshot: u64,
-    served: u64,
+    base: u64,
     shards: Vec<WireShard>,
 }
 
@@ -82,8 +81,7 @@ impl Advert {
                 .collect(),
         });
         let advert = WireAdvert {
-            snapshot: self.snapshot.0,
-            served: self.served.number(),
+            base: self.base.0,
             shards: shards.collect(),
         };
         let mut bytes = MAGIC.to_vec();
@@ -120,8 +118,7 @@ impl Advert {
             Ok((ShardId(shard.shard), publication(shard, from)?))
         };
         Ok(Self {
-            snapshot: SnapshotNumber(advert.snapshot),
-            served: ServedId::of_number(advert.served),
+            base: BaseTag(advert.base),
             shards: advert
                 .shards
                 .into_iter()

@@ -29,8 +29,8 @@ pub(crate) fn of_rows<'g>(
 /// Of two reasons not to answer, the one to report: what is lost does not come back.
 pub(crate) fn worse(one: Option<Unavailable>, other: Unavailable) -> Unavailable {
     match one {
-        Some(Unavailable::Never(shard)) => Unavailable::Never(shard),
-        _ => other,
+        Some(lost @ (Unavailable::Never(_) | Unavailable::Gone)) => lost,
+        Some(Unavailable::NotNow) | None => other,
     }
 }
 

@@ -28,7 +28,7 @@ mod rows;
 mod secret;
 mod sharded;
 
-pub use advert::{Advert, AdvertError};
+pub use advert::{Advert, AdvertError, BaseTag};
 pub use calls::{
     AskedShard, Connection, Link, LinkEnd, LinkError, LinkOptions, Listening, OpenEnd, ServedId,
     ServedShards, ShardServer,
@@ -40,7 +40,10 @@ pub use hello::{
 pub use logical::{ForkMessages, LogicalNodes, NodeGraphs, READS_PER_MESSAGE_BY_TCP};
 pub use mail::{Mail, MailCounts, MailLimits, Postman};
 #[cfg(target_os = "linux")]
-pub use member::{Member, MemberOptions, MemberStatus, OwnGraph, OwnShard, Presence};
+pub use member::{
+    LastSeen, LinkUser, Member, MemberGraphs, MemberOptions, MemberStatus, OwnBase, OwnGraph,
+    Presence,
+};
 pub use one_sided::{Offered, OneSided, Publication, ReadCounts, RemoteReads};
 pub use peers::{MOST_NODES, Peer, PeerList, PeersError, WrongPeers};
 pub use secret::{Secret, SecretError};

@@ -8,7 +8,7 @@ use jindou_exec::{
     Account, CancellationToken, ForkNode, ForkPolicy, Forks, GraphSource, Limits, MemoryPool,
     MessageLimits, Messages, Resources, SpillLimits, SubQuery, TermSource, Terms, Workers,
 };
-use jindou_model::{NodeId, TermId};
+use jindou_model::{NodeId, SnapshotNumber, TermId};
 use jindou_partition::ShardMap;
 
 use crate::rows::is_of_graph;
@@ -172,7 +172,7 @@ impl LogicalNodes {
         nodes.map(|node| node.held()).collect()
     }
 
-    /// The nodes as a query meets them at one of them. The ids in its rows are those of `terms`.
+    /// The nodes as a query of a snapshot meets them at one of them. The ids in its rows are those of `terms`.
     ///
     /// # Panics
     /// If there is not a graph for each node.
@@ -180,7 +180,7 @@ impl LogicalNodes {
     pub fn at(
         self: &Arc<Self>,
         here: NodeId,
-        graphs: &NodeGraphs,
+        (graphs, snapshot): (&NodeGraphs, SnapshotNumber),
         terms: &Arc<dyn TermSource>,
     ) -> Arc<dyn Forks> {
         assert_eq!(graphs.len(), self.workers.len(), "each node has a graph");
@@ -188,6 +188,7 @@ impl LogicalNodes {
             nodes: Arc::clone(self),
             graphs: Arc::clone(graphs),
             terms: Arc::clone(terms),
+            snapshot,
             here,
         })
     }
@@ -199,6 +200,7 @@ struct AtNode {
     nodes: Arc<LogicalNodes>,
     graphs: NodeGraphs,
     terms: Arc<dyn TermSource>,
+    snapshot: SnapshotNumber,
     here: NodeId,
 }
 
@@ -209,6 +211,10 @@ impl Forks for AtNode {
 
     fn nodes(&self) -> u32 {
         self.graphs.len() as u32
+    }
+
+    fn snapshot(&self) -> SnapshotNumber {
+        self.snapshot
     }
 
     fn node_of(&self, key: TermId) -> NodeId {

@@ -242,6 +242,9 @@ pub enum EngineError {
         /// Its name, where the database is one of a cluster.
         name: Option<String>,
     },
+    /// A node of the cluster does not have the graph as it was when the query began, or not any more.
+    #[error("a node does not have the snapshot of the query, which may have taken too long")]
+    SnapshotGone,
     /// The settings have more nodes than shards.
     #[error(transparent)]
     Nodes(#[from] jindou_partition::MapError),
@@ -462,6 +465,7 @@ impl From<ExecError> for EngineError {
                 shard: shard.0,
                 node: None,
             },
+            ExecError::SnapshotGone => Self::SnapshotGone,
             ExecError::NodeLost { node } => Self::NodeLost {
                 node: node.0,
                 name: None,

@@ -4,6 +4,8 @@ mod holders;
 #[cfg(target_os = "linux")]
 pub(crate) mod member;
 mod nodes;
+#[cfg(target_os = "linux")]
+mod snapshots;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -95,9 +97,9 @@ impl LastShards {
     ) -> Result<Asked, EngineError> {
         #[cfg(target_os = "linux")]
         if let Some(membership) = self.membership() {
-            let (source, forks) = membership.seen();
+            let (source, forks) = membership.seen(&graph)?;
             return Ok(Asked {
-                graph: Arc::clone(membership.graph()),
+                graph,
                 source: before(source, config),
                 forks: Some(forks),
                 holders: Holders::of(membership.member()),
@@ -110,11 +112,16 @@ impl LastShards {
         let nodes = nodes.as_ref().map_err(NodesError::clone)?;
         let graphs = self.graphs(&graph, config)?;
         let number = self.entered.fetch_add(1, Ordering::Relaxed) % config.nodes;
+        let snapshot = graph.snapshot.number();
         let terms = Arc::clone(&graph) as Arc<dyn TermSource>;
         Ok(Asked {
             graph,
             source: Arc::clone(&graphs[number as usize]),
-            forks: Some(nodes.logical().at(NodeId(number), &graphs, &terms)),
+            forks: Some(
+                nodes
+                    .logical()
+                    .at(NodeId(number), (&graphs, snapshot), &terms),
+            ),
             holders: Holders::default(),
         })
     }
@@ -129,11 +136,8 @@ impl LastShards {
         graph: &Arc<StoredGraph>,
         config: &Config,
     ) -> Result<Arc<dyn GraphSource>, EngineError> {
-        #[cfg(target_os = "linux")]
-        if let Some(membership) = self.membership() {
-            return Ok(before(membership.seen().0, config));
-        }
-        if config.shards.is_one() {
+        // What a transaction has changed so far is nowhere but here, and a node of a cluster has a whole copy.
+        if config.shards.is_one() || self.is_member() {
             return Ok(before(Arc::clone(graph) as _, config));
         }
         Ok(Arc::clone(&self.graphs(graph, config)?[0]))
@@ -162,6 +166,40 @@ impl LastShards {
             Some(Ok(nodes)) => nodes.remote_reads(),
             _ => RemoteReads::default(),
         }
+    }
+
+    /// What a transaction asks of its own copy of the graph.
+    ///
+    /// # Errors
+    /// As [`LastShards::source`].
+    pub(crate) fn asked_by_transaction(
+        &self,
+        graph: Arc<StoredGraph>,
+        config: &Config,
+    ) -> Result<Asked, EngineError> {
+        if self.is_member() {
+            let source = before(Arc::clone(&graph) as _, config);
+            return Ok(Asked::in_place(graph, source));
+        }
+        self.asked(graph, config)
+    }
+
+    /// True if the process is a node of a cluster.
+    fn is_member(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        return self.membership().is_some();
+        #[cfg(not(target_os = "linux"))]
+        false
+    }
+
+    /// Readers see this graph from now on.
+    pub(crate) fn note_shown(&self, graph: &Arc<StoredGraph>) {
+        #[cfg(target_os = "linux")]
+        if let Some(membership) = self.membership() {
+            membership.snapshots().note_shown(graph);
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = graph;
     }
 
     /// The process's part in a cluster, if it has one.

@@ -670,7 +670,7 @@ impl<'a> Run<'a> {
         let inner = self.inner;
         let seed = inner.next_seed();
         let asked = match &self.execution.reads {
-            None => inner.shards.asked(graph, &inner.config)?,
+            None => inner.shards.asked_by_transaction(graph, &inner.config)?,
             // What is read is known here only.
             Some(reads) => {
                 let watched = WatchedGraph {

@@ -301,7 +301,10 @@ impl Inner {
         let _one = self.showing.lock();
         if snapshot.place() > self.graph.load().snapshot.place() {
             self.forget_old_plans(&snapshot);
-            self.graph.store(Arc::new(StoredGraph { snapshot }));
+            let graph = Arc::new(StoredGraph { snapshot });
+            // First: whoever asks it at another node may ask this one at once.
+            self.shards.note_shown(&graph);
+            self.graph.store(graph);
         }
     }
 

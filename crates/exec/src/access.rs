@@ -19,6 +19,7 @@ impl Context {
             match call() {
                 Ok(answer) => return Ok(answer),
                 Err(Unavailable::Never(shard)) => return Err(ExecError::ShardLost { shard }),
+                Err(Unavailable::Gone) => return Err(ExecError::SnapshotGone),
                 Err(Unavailable::NotNow) => {
                     self.check()?;
                     if !self.work_meanwhile() {

@@ -61,6 +61,9 @@ pub enum ExecError {
         /// Which node.
         node: NodeId,
     },
+    /// A node of the cluster does not have the graph as it was when the query began, or not any more.
+    #[error("a node does not have the snapshot of the query, which may have taken too long")]
+    SnapshotGone,
     /// A table that came from elsewhere is none.
     #[error("a table from elsewhere cannot be used: {0}")]
     Wire(#[from] WireError),

@@ -70,6 +70,9 @@ pub enum Unavailable {
     /// A shard was lost.
     #[error("shard {} is lost", _0.0)]
     Never(ShardId),
+    /// Who holds a part of it does not keep it any more as it was at this snapshot.
+    #[error("the snapshot is not kept any more")]
+    Gone,
 }
 
 /// Lists of neighbours to be followed together: one for each key.

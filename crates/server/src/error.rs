@@ -233,6 +233,7 @@ impl From<EngineError> for Refusal {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, said)
             }
             EngineError::NoStack { .. }
+            | EngineError::SnapshotGone
             | EngineError::ShardLost { .. }
             | EngineError::NodeLost { .. } => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())

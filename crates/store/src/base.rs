@@ -2,6 +2,7 @@
 
 use jindou_model::{PredicateId, TermId, TermKind};
 use rustc_hash::FxHashMap;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::StoreError;
 use crate::base_files::BaseFiles;
@@ -80,6 +81,13 @@ impl Base {
     /// [`StoreError::Corrupt`] with the file, if it lies in files.
     pub fn verify(&self) -> Result<(), StoreError> {
         crate::verify::base(self, std::path::Path::new("memory"))
+    }
+
+    /// A digest of all edges, of files with the same bytes the same one; none of what is not in files.
+    #[must_use]
+    pub fn edges_digest(&self) -> Option<u64> {
+        let checksums = self.files.checksums_of_edges()?;
+        Some(xxh3_64(bytemuck::cast_slice(&checksums)))
     }
 
     /// How many merges made it since the bulk load.

@@ -96,6 +96,12 @@ impl BaseFiles {
         all.copied().filter(|number| *number > 0).collect()
     }
 
+    /// The checksum of each predicate's edges' file, with what else that has; none if one was not written.
+    pub(crate) fn checksums_of_edges(&self) -> Option<Vec<u64>> {
+        let checksum = |file: &u64| self.checksums.get(file).copied();
+        self.edges.iter().map(checksum).collect()
+    }
+
     /// The names of all files, those of a generation.
     pub(crate) fn names(&self, generation: u64) -> Vec<String> {
         let tables = self.tables.iter().flatten();

@@ -535,7 +535,7 @@ impl Merged<'_> {
             {
                 Ok(()) => return Ok(!rows.is_empty()),
                 Err(Unavailable::NotNow) => thread::yield_now(),
-                Err(lost @ Unavailable::Never(_)) => return Err(lost),
+                Err(lost @ (Unavailable::Never(_) | Unavailable::Gone)) => return Err(lost),
             }
         }
     }

@@ -69,8 +69,7 @@ fn advert() -> (Advert, Registration) {
         memories: [(region.id().0, registration.key().clone())].into(),
     };
     let advert = Advert {
-        snapshot: SnapshotNumber(12),
-        served: ServedId::of_number(99),
+        base: BaseTag(12),
         shards: vec![
             (ShardId(1), publication),
             (ShardId(3), Publication::default()),
@@ -84,10 +83,7 @@ fn an_advert_comes_back_as_it_was() {
     let (advert, _registration) = advert();
     let bytes = advert.to_bytes();
     let back = Advert::from_bytes(&bytes, NodeId(1), SHARDS).unwrap();
-    assert_eq!(
-        (back.snapshot, back.served),
-        (advert.snapshot, advert.served)
-    );
+    assert_eq!(back.base, advert.base);
     assert_eq!(back.shards.len(), 2);
     for ((shard, found), (of, expected)) in back.shards.iter().zip(&advert.shards) {
         assert_eq!(shard, of);

@@ -30,12 +30,16 @@ pub struct ShardServer {
     shards: Shards,
     served: RwLock<FxHashMap<ServedId, Weak<ServedShards>>>,
     next: AtomicU64,
+    find: Option<Box<Find>>,
 }
+
+/// Finds what is asked for by a name for which the server does not answer yet.
+type Find = dyn Fn(ServedId) -> Result<Arc<ServedShards>, Unavailable> + Send + Sync;
 
 /// The shards of a node at one snapshot, which its server answers for until this is dropped.
 ///
 /// Nodes of one process share it: whoever asks keeps what it asks for. Between processes the node that
-/// holds the shards would keep it, for as long as a lease that the other one renews.
+/// holds the shards finds it by the number of the snapshot.
 pub struct ServedShards {
     id: ServedId,
     /// By shard; none of one that is lost, or another node's.
@@ -53,8 +57,14 @@ impl ServedShards {
 
 impl Drop for ServedShards {
     fn drop(&mut self) {
-        if let Some(server) = self.server.upgrade() {
-            server.served.write().remove(&self.id);
+        let Some(server) = self.server.upgrade() else {
+            return;
+        };
+        // The name may be that of another one by now.
+        if let Entry::Occupied(entry) = server.served.write().entry(self.id)
+            && entry.get().strong_count() == 0
+        {
+            entry.remove();
         }
     }
 }
@@ -63,10 +73,24 @@ impl ShardServer {
     /// A server that holds nothing yet, of a graph that is cut into `shards`.
     #[must_use]
     pub fn new(shards: Shards) -> Arc<Self> {
+        Self::of(shards, None)
+    }
+
+    /// The same, which finds by `find` what is asked for by a name for which it does not answer yet.
+    #[must_use]
+    pub fn finding(
+        shards: Shards,
+        find: impl Fn(ServedId) -> Result<Arc<ServedShards>, Unavailable> + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Self::of(shards, Some(Box::new(find)))
+    }
+
+    fn of(shards: Shards, find: Option<Box<Find>>) -> Arc<Self> {
         Arc::new(Self {
             shards,
             served: RwLock::default(),
             next: AtomicU64::new(incarnation()),
+            find,
         })
     }
 
@@ -77,14 +101,33 @@ impl ShardServer {
     /// If there are not as many `rows` as shards.
     #[must_use]
     pub fn serve(self: &Arc<Self>, rows: Vec<Option<Arc<dyn GraphSource>>>) -> Arc<ServedShards> {
-        assert_eq!(rows.len(), self.shards.count(), "each shard has its rows");
         let id = ServedId(self.next.fetch_add(1, Ordering::Relaxed));
+        self.serve_by(id, rows)
+    }
+
+    /// The same, by a name that means these rows, to whoever gave it; what it answers for by that name
+    /// already stays.
+    ///
+    /// # Panics
+    /// If there are not as many `rows` as shards.
+    #[must_use]
+    pub fn serve_by(
+        self: &Arc<Self>,
+        id: ServedId,
+        rows: Vec<Option<Arc<dyn GraphSource>>>,
+    ) -> Arc<ServedShards> {
+        assert_eq!(rows.len(), self.shards.count(), "each shard has its rows");
         let server = Arc::downgrade(self);
         let served = Arc::new(ServedShards { id, rows, server });
-        match self.served.write().entry(id) {
-            Entry::Vacant(entry) => entry.insert(Arc::downgrade(&served)),
-            Entry::Occupied(_) => panic!("no name is given twice"),
-        };
+        let mut all = self.served.write();
+        // Dropped behind the lock, which it takes.
+        let before = all.get(&id).and_then(Weak::upgrade);
+        if let Some(before) = before {
+            drop(all);
+            return before;
+        }
+        all.insert(id, Arc::downgrade(&served));
+        drop(all);
         served
     }
 
@@ -109,8 +152,13 @@ impl ShardServer {
 
     fn answer_to(&self, request: &Request<'_>) -> Answer {
         let served = self.served.read().get(&request.served).cloned();
-        let Some(served) = served.and_then(|served| served.upgrade()) else {
-            return Answer::Refused(Refusal::NotServed);
+        let served = match (served.and_then(|served| served.upgrade()), &self.find) {
+            (Some(served), _) => served,
+            (None, None) => return Answer::Refused(Refusal::NotServed),
+            (None, Some(find)) => match find(request.served) {
+                Ok(served) => served,
+                Err(why) => return Answer::Unavailable(why),
+            },
         };
         let rows = match served.rows.get(request.shard.0 as usize) {
             Some(Some(rows)) => rows,
@@ -236,7 +284,7 @@ impl Asked<'_> {
         // The cursor says how far it came: that is something to answer.
         match outcome {
             Err(why) if cursor == (Cursor { key: 0, offset }) => Err(why),
-            Err(Unavailable::Never(shard)) => Err(Unavailable::Never(shard)),
+            Err(why @ (Unavailable::Never(_) | Unavailable::Gone)) => Err(why),
             Ok(()) | Err(Unavailable::NotNow) => Ok(Answer::Expanded { rows, ids, cursor }),
         }
     }

@@ -6,10 +6,12 @@
 //! [`Unavailable::Never`](jindou_model::Unavailable::Never) or
 //! [`NodeLost`](jindou_exec::ExecError::NodeLost), and all else goes on. It is met again when it is back.
 
+mod graphs;
 mod joining;
 mod meeting;
 #[cfg(test)]
 mod tests;
+mod user;
 mod waiting;
 
 use std::net::{TcpListener, TcpStream};
@@ -18,28 +20,31 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use jindou_exec::{
-    Catalogue, ExecError, ForkNode, ForkPolicy, Forks, GraphSource, Messages, SubQuery, TermSource,
-    Workers,
+    ExecError, ForkNode, ForkPolicy, Forks, GraphSource, Messages, SubQuery, Workers,
 };
 use jindou_fabric::FabricError;
 use jindou_fabric::process::ProcessFabric;
-use jindou_fabric::remote::Fabric;
-use jindou_model::{NodeId, ShardId, SnapshotNumber, TermId};
+use jindou_model::{NodeId, ShardId, SnapshotNumber, TermId, Unavailable};
 use jindou_partition::ShardMap;
 use parking_lot::{Mutex, RwLock};
 
+use self::graphs::{Seen, Served, Views};
 use self::joining::{JoinError, Joined, PeerLink};
 use self::meeting::Meeting;
+use self::user::{Letter, UserLinks};
 use self::waiting::Waiting;
-use crate::calls::{LinkError, LinkOptions, ServedShards, ShardServer, incarnation};
+use crate::Advert;
+use crate::calls::{LinkError, LinkOptions, ShardServer, incarnation};
 use crate::hello::Facts;
-use crate::logical::{ForkMessages, READS_PER_MESSAGE, READS_PER_MESSAGE_BY_TCP};
+use crate::logical::ForkMessages;
 use crate::mail::{Mail, MailCounts, MailLimits};
-use crate::one_sided::{Offered, OneSided, ReadCounts, RemoteReads};
+use crate::one_sided::{ReadCounts, RemoteReads};
 use crate::peers::PeerList;
 use crate::rows::is_of_graph;
 use crate::secret::Secret;
-use crate::{Advert, ChangedLists, Sharded};
+
+pub use self::graphs::{LastSeen, MemberGraphs, OwnBase, OwnGraph};
+pub use self::user::LinkUser;
 
 /// How a process is a member.
 #[derive(Clone)]
@@ -68,41 +73,17 @@ pub struct MemberOptions {
     pub meet_within: Duration,
 }
 
-/// A shard of this node.
-pub struct OwnShard {
-    /// Which one.
-    pub shard: ShardId,
-    /// Its rows.
-    pub rows: Arc<dyn GraphSource>,
-    /// What others may read of it.
-    pub offered: Arc<Offered>,
-}
-
-/// The graph at one snapshot, as far as a node has it.
-pub struct OwnGraph {
-    /// What every node knows of the whole.
-    pub catalogue: Arc<dyn Catalogue>,
-    /// Which lists are not those of its base, which is what others read.
-    pub changes: Arc<dyn ChangedLists>,
-    /// The characteristic sets.
-    pub shared: Arc<dyn GraphSource>,
-    /// The terms.
-    pub terms: Arc<dyn TermSource>,
-    /// Which snapshot of which store this is, for comparison with that of others.
-    pub identity: String,
-    /// Its number.
-    pub snapshot: SnapshotNumber,
-    /// The shards that the node holds.
-    pub shards: Vec<OwnShard>,
-}
-
 /// This process as one node of a cluster.
 pub struct Member {
     options: MemberOptions,
     map: ShardMap,
     fabric: Arc<ProcessFabric>,
-    graph: OwnGraph,
-    served: Arc<ServedShards>,
+    /// Which store this is, for comparison with that of others.
+    identity: String,
+    /// What others read.
+    base: OwnBase,
+    graphs: Arc<dyn MemberGraphs>,
+    served: Served,
     server: Arc<ShardServer>,
     counts: Arc<ReadCounts>,
     forks: Arc<ForkNode>,
@@ -113,16 +94,14 @@ pub struct Member {
     links: Mutex<Vec<Option<Arc<PeerLink>>>>,
     /// By node: the number of the link whose connection the fabric uses.
     connected: Mutex<Vec<u64>>,
-    /// The graph as it is to be seen with these.
-    seen: RwLock<Arc<Seen>>,
+    /// What reads the shards of others by way of these.
+    views: RwLock<Arc<Views>>,
+    /// Graphs that keep how they were seen.
+    seen: Mutex<Vec<Weak<OwnGraph>>>,
+    /// Who else sends messages over them.
+    users: UserLinks,
     meeting: Arc<Meeting>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-}
-
-/// The graph by way of the peers that are there.
-struct Seen {
-    source: Arc<dyn GraphSource>,
-    reads_per_message: u32,
 }
 
 /// A link that broke, as the memory of its peer cannot be opened.
@@ -167,65 +146,93 @@ pub enum Presence {
 }
 
 impl Member {
-    /// Makes this process a node, which has this part of the graph, and has it meet its peers at
-    /// `listener`: in the background, for as long as this is there.
-    ///
-    /// # Errors
-    /// [`LinkError::Thread`] where the operating system refuses a thread.
+    /// Makes this process a node of a cluster whose stores have this `identity`, which lets others read its
+    /// `base` and has these `graphs`, and lets a `user` send messages of its own over its links.
     ///
     /// # Panics
     /// If the shards are not those that the list gives the node.
-    pub fn start(
+    pub fn new(
         options: MemberOptions,
         fabric: Arc<ProcessFabric>,
-        graph: OwnGraph,
-        listener: TcpListener,
-    ) -> Result<Arc<Self>, LinkError> {
+        (identity, base, graphs): (String, OwnBase, Arc<dyn MemberGraphs>),
+        user: Option<Arc<dyn LinkUser>>,
+    ) -> Arc<Self> {
         let map = options.peers.map().clone();
-        let server = ShardServer::new(map.shards());
-        let served = server.serve(own_rows(&graph, &map, options.here));
+        let own = base.shards.iter().map(|(shard, _)| *shard);
+        let holds = |shard: &ShardId| map.holder(*shard) == options.here;
+        assert!(
+            own.eq(map.shards().all().filter(holds)),
+            "a node has the shards that the list gives it"
+        );
         let workers = Workers::sleeping(options.threads.max(1), Arc::clone(&options.start));
         let waiting = Waiting::new(options.forks.memory_pool.clone());
         let nodes = map.nodes().len();
         let (first, limits) = (incarnation(), options.forks.limits);
-        let member = Arc::new_cyclic(|weak: &Weak<Self>| {
+        let counts: Arc<ReadCounts> = Arc::default();
+        let alone = Views::new(&map, (&fabric, &counts), &vec![None; nodes]);
+        let Ok(alone) = alone else {
+            panic!("no memory is opened where there is no link");
+        };
+        Arc::new_cyclic(|weak: &Weak<Self>| {
             let way = Arc::new(Way(Weak::clone(weak)));
-            let member = Self {
+            let finder = Weak::clone(weak);
+            let server = ShardServer::finding(map.shards(), move |id| {
+                let member: Option<Arc<Self>> = finder.upgrade();
+                member.ok_or(Unavailable::Gone)?.serve(id)
+            });
+            Self {
                 forks: ForkNode::new(options.here, nodes as u32, first, way, limits),
                 meeting: Arc::new(Meeting::new(nodes)),
                 options,
                 map,
                 fabric,
-                served,
+                identity,
+                base,
+                graphs,
+                served: Served::default(),
                 server,
-                counts: Arc::default(),
+                counts,
                 workers,
                 waiting,
                 links: Mutex::new((0..nodes).map(|_| None).collect()),
                 connected: Mutex::new(vec![0; nodes]),
-                seen: RwLock::new(Arc::new(Seen {
-                    source: Arc::clone(&graph.shared),
-                    reads_per_message: READS_PER_MESSAGE,
-                })),
-                graph,
+                views: RwLock::new(Arc::new(alone)),
+                seen: Mutex::default(),
+                users: UserLinks::new(user, nodes),
                 threads: Mutex::default(),
-            };
-            let alone = member.look(&mut vec![None; nodes]);
-            assert!(alone.is_empty(), "there is no link that could break");
-            member
-        });
-        let threads = meeting::start(&member, listener)?;
-        member.threads.lock().extend(threads);
-        Ok(member)
+            }
+        })
     }
 
-    /// The graph as queries meet it at this node.
+    /// Has it meet its peers at `listener`: in the background, for as long as this is there.
+    ///
+    /// # Errors
+    /// [`LinkError::Thread`] where the operating system refuses a thread.
+    pub fn meet(self: &Arc<Self>, listener: TcpListener) -> Result<(), LinkError> {
+        let threads = meeting::start(self, listener)?;
+        self.threads.lock().extend(threads);
+        Ok(())
+    }
+
+    /// Sends a message of the links' user to a node; false if there is no link, or it has ended. Never waits for
+    /// the node.
     #[must_use]
-    pub fn seen(self: &Arc<Self>) -> (Arc<dyn GraphSource>, Arc<dyn Forks>) {
-        let seen = Arc::clone(&self.seen.read());
+    pub fn send(&self, to: NodeId, message: Vec<u8>) -> bool {
+        self.users.send(to, message)
+    }
+
+    /// A graph of this node as queries meet it here, with the shards of others.
+    #[must_use]
+    pub fn seen(self: &Arc<Self>, graph: &Arc<OwnGraph>) -> (Arc<dyn GraphSource>, Arc<dyn Forks>) {
+        let seen = self.see(graph);
         let source = Arc::clone(&seen.source);
-        let member = Arc::clone(self);
-        (source, Arc::new(AtMember { member, seen }))
+        let (member, graph) = (Arc::clone(self), Arc::clone(graph));
+        let forks = AtMember {
+            member,
+            seen,
+            graph,
+        };
+        (source, Arc::new(forks))
     }
 
     /// How it is with each node.
@@ -320,18 +327,17 @@ impl Member {
             cluster: self.options.peers.digest(),
             name: self.name(self.here()).to_owned(),
             shards: self.map.shards().count() as u32,
-            snapshot: self.graph.identity.clone(),
+            snapshot: self.identity.clone(),
         }
     }
 
     /// What it tells others of its shards.
     fn advert(&self) -> Advert {
-        let shards = self.graph.shards.iter();
+        let shards = self.base.shards.iter();
         Advert {
-            snapshot: self.graph.snapshot,
-            served: self.served.id(),
+            base: self.base.tag,
             shards: shards
-                .map(|own| (own.shard, own.offered.publication().clone()))
+                .map(|(shard, offered)| (*shard, offered.publication().clone()))
                 .collect(),
         }
     }
@@ -341,9 +347,9 @@ impl Member {
     fn look(&self, links: &mut [Option<Arc<PeerLink>>]) -> Vec<Broken> {
         let mut broken = Vec::new();
         loop {
-            match self.see(links) {
-                Ok(seen) => {
-                    *self.seen.write() = Arc::new(seen);
+            match Views::new(&self.map, (&self.fabric, &self.counts), links) {
+                Ok(views) => {
+                    self.set_views(views);
                     return broken;
                 }
                 Err((node, error)) => {
@@ -359,43 +365,13 @@ impl Member {
     fn tell(&self, broken: Vec<Broken>) {
         for Broken { node, link, error } in broken {
             link.mail.end();
+            self.users.end(node, link.number);
             self.forks.lost(node);
             let reason = JoinError::Memory(error).to_string();
             if self.meeting.note(node, reason.clone()) {
                 tracing::warn!(node = self.name(node), reason, "a node cannot be used");
             }
         }
-    }
-
-    /// The graph by way of these links, or a node whose memory cannot be opened.
-    fn see(&self, links: &[Option<Arc<PeerLink>>]) -> Result<Seen, (NodeId, FabricError)> {
-        let fabric = Arc::clone(&self.fabric) as Arc<dyn Fabric>;
-        let mut reader = OneSided::new(self.map.shards(), &fabric, &self.counts);
-        let mut rows = own_rows(&self.graph, &self.map, self.here());
-        let mut are_mapped = true;
-        for (node, link) in self.map.nodes().zip(links) {
-            let Some(link) = link else { continue };
-            are_mapped &= link.is_mapped;
-            for (shard, publication) in &link.advert.shards {
-                let attached = reader.attach((*shard, node), publication, Arc::clone(link) as _);
-                attached.map_err(|error| (node, error))?;
-                let served = (*shard, link.advert.served);
-                let catalogue = Arc::clone(&self.graph.catalogue);
-                let asked = link.calls.shard(served, catalogue, Arc::clone(link) as _);
-                rows[shard.0 as usize] = Some(Arc::new(asked));
-            }
-        }
-        let (catalogue, shared) = (&self.graph.catalogue, &self.graph.shared);
-        let (catalogue, shared) = (Arc::clone(catalogue), Arc::clone(shared));
-        let sharded = Sharded::new(self.map.shards(), catalogue, shared, rows);
-        let changes = Arc::clone(&self.graph.changes);
-        Ok(Seen {
-            source: Arc::new(sharded.with_reader(Arc::new(reader), changes)),
-            reads_per_message: match are_mapped {
-                true => READS_PER_MESSAGE,
-                false => READS_PER_MESSAGE_BY_TCP,
-            },
-        })
     }
 
     /// Has the fabric use a connection with a peer for the link of this number.
@@ -416,13 +392,17 @@ impl Member {
 
     /// A peer is there, in place of what was there of it.
     fn joined(self: &Arc<Self>, node: NodeId, joined: Joined) -> Result<(), JoinError> {
-        let mut links = self.links.lock();
-        note_connected(&mut self.connected.lock()[node.0 as usize], joined.number)?;
-        let link = Arc::new(joined.open(self)?);
-        let (number, mail) = (link.number, Arc::clone(&link.mail));
-        let before = links[node.0 as usize].replace(link);
-        let broken = self.look(&mut links);
-        drop(links);
+        let number = joined.number;
+        let open = || {
+            let mut links = self.links.lock();
+            note_connected(&mut self.connected.lock()[node.0 as usize], number)?;
+            let link = Arc::new(joined.open(self)?);
+            let mail = Arc::clone(&link.mail);
+            let before = links[node.0 as usize].replace(link);
+            let broken = self.look(&mut links);
+            Ok::<_, JoinError>(((before, broken, Arc::clone(&mail)), mail))
+        };
+        let (before, broken, mail) = self.users.join((node, number), open)?;
         if let Some(before) = before {
             // Somebody may be about to send over it: that is refused, and whoever did so before hears that it
             // is lost.
@@ -455,6 +435,7 @@ impl Member {
         };
         drop(links);
         self.tell(others);
+        self.users.end(node, number);
         // Where another link is there, too: what was sent over this one may not have come.
         self.forks.lost(node);
         if broken.is_some() {
@@ -466,8 +447,20 @@ impl Member {
         }
     }
 
+    /// A message came by the link of this number.
+    fn received(
+        self: &Arc<Self>,
+        (from, number): (NodeId, u64),
+        message: Vec<u8>,
+    ) -> Result<(), String> {
+        match Letter::read(message)? {
+            Letter::SubQuery(message) => self.received_of_queries(from, message),
+            Letter::OfUser(message) => self.users.received((from, number), message),
+        }
+    }
+
     /// A message of sub-queries came.
-    fn received(self: &Arc<Self>, from: NodeId, message: Vec<u8>) -> Result<(), String> {
+    fn received_of_queries(self: &Arc<Self>, from: NodeId, message: Vec<u8>) -> Result<(), String> {
         let received = self.forks.receive(from, message);
         if let Some(arrived) = received.map_err(|error| error.to_string())? {
             let held = match self.waiting.take(arrived.bytes()) {
@@ -480,9 +473,14 @@ impl Member {
             let member = Arc::clone(self);
             self.workers.spawn(move || {
                 let _held = held;
-                let (source, forks) = member.seen();
-                let terms = &member.graph.terms;
-                arrived.run(member.options.forks.resources(source, terms, forks));
+                match member.graph_of(arrived.snapshot()) {
+                    Ok(graph) => {
+                        let (source, forks) = member.seen(&graph);
+                        let forks = (member.options.forks).resources(source, &graph.terms, forks);
+                        arrived.run(forks);
+                    }
+                    Err(_) => arrived.fail(ExecError::SnapshotGone),
+                }
             });
         }
         Ok(())
@@ -492,6 +490,7 @@ impl Member {
 impl Drop for Member {
     fn drop(&mut self) {
         self.meeting.stop();
+        self.users.forget();
         self.links.lock().clear();
         for thread in self.threads.lock().drain(..) {
             // The last one to have this may be one of them; none of them panics.
@@ -512,16 +511,6 @@ fn note_connected(newest: &mut u64, number: u64) -> Result<(), JoinError> {
     Ok(())
 }
 
-/// The rows of its own shards, by shard.
-fn own_rows(graph: &OwnGraph, map: &ShardMap, here: NodeId) -> Vec<Option<Arc<dyn GraphSource>>> {
-    let mut rows: Vec<Option<Arc<dyn GraphSource>>> = vec![None; map.shards().count()];
-    for own in &graph.shards {
-        assert_eq!(map.holder(own.shard), here, "a shard of this node");
-        rows[own.shard.0 as usize] = Some(Arc::clone(&own.rows));
-    }
-    rows
-}
-
 /// The way of messages from this node to others.
 struct Way(Weak<Member>);
 
@@ -531,7 +520,7 @@ impl Messages for Way {
         // Of a node that is away nothing is heard, and whoever waits for it was told.
         if let Some(link) = member.and_then(|member| member.link(to)) {
             // What a link that breaks just now does not take is heard of as lost.
-            let _is_taken = link.mail.send(message);
+            let _is_taken = link.mail.send(user::of_sub_query(message));
         }
     }
 }
@@ -540,6 +529,8 @@ impl Messages for Way {
 struct AtMember {
     member: Arc<Member>,
     seen: Arc<Seen>,
+    /// In use for as long as the query is.
+    graph: Arc<OwnGraph>,
 }
 
 impl Forks for AtMember {
@@ -549,6 +540,10 @@ impl Forks for AtMember {
 
     fn nodes(&self) -> u32 {
         self.member.map.nodes().len() as u32
+    }
+
+    fn snapshot(&self) -> SnapshotNumber {
+        self.graph.snapshot
     }
 
     fn node_of(&self, key: TermId) -> NodeId {
@@ -563,7 +558,7 @@ impl Forks for AtMember {
     }
 
     fn reads_per_message(&self) -> u32 {
-        self.seen.reads_per_message
+        self.seen.views.reads_per_message
     }
 
     fn send(&self, to: NodeId, sub_query: SubQuery) {
@@ -576,7 +571,7 @@ impl Forks for AtMember {
             return sub_query.fail(lost());
         }
         if let Some(message) = member.forks.encode(sub_query)
-            && !link.mail.send(message)
+            && !link.mail.send(user::of_sub_query(message))
         {
             member.forks.lost(to);
         }

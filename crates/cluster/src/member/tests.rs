@@ -1,47 +1,25 @@
 //! What becomes of links that cannot be used, or of which there are two?
 
-use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jindou_exec::{ForkPolicy, MessageLimits, SpillLimits, TermSource};
+use jindou_exec::{ForkPolicy, MessageLimits, SpillLimits};
 use jindou_fabric::Region;
 use jindou_fabric::process::{ProcessFabric, ProcessOptions};
 use jindou_fabric::remote::{Fabric, Registration};
-use jindou_model::{Direction, IdEpoch, PredicateId};
+use jindou_model::{Direction, PredicateId};
 use jindou_store::{ArrayLayout, KeysLayout, LayerKind, PartLayout, SegmentLayout};
 
 use super::*;
-use crate::calls::naive::Naive;
+use crate::BaseTag;
 use crate::hello::HelloError;
-use crate::one_sided::{Publication, segment_name};
+use crate::one_sided::{Offered, Publication, segment_name};
 
 /// Only a test that hangs waits for it.
 const LONG: Duration = Duration::from_secs(60);
 /// Enough to be shared.
 const REGION_BYTES: usize = 1 << 20;
-
-/// No terms.
-struct NoTerms;
-
-impl TermSource for NoTerms {
-    fn epoch(&self) -> IdEpoch {
-        IdEpoch(1)
-    }
-
-    fn has(&self, _: TermId) -> bool {
-        false
-    }
-
-    fn push_key(&self, _: TermId, _: &mut Vec<u8>) {
-        unreachable!("it has no terms")
-    }
-
-    fn lookup(&self, _: &[u8], _: bool) -> Option<TermId> {
-        None
-    }
-}
 
 /// What a node offers of its only shard: one segment of three keys, with a neighbour each.
 struct OfShard {
@@ -130,20 +108,23 @@ fn start(
         mail: MailLimits::default(),
         meet_within: LONG,
     };
-    let naive = Arc::new(Naive::new(BTreeSet::new()));
-    let graph = OwnGraph {
-        catalogue: Arc::clone(&naive) as _,
-        shared: Arc::clone(&naive) as _,
-        terms: Arc::new(NoTerms),
-        identity: "one".to_owned(),
-        snapshot: SnapshotNumber(1),
-        shards: vec![OwnShard {
-            shard: ShardId(here.0),
-            rows: naive,
-            offered: Arc::new(offered),
-        }],
+    let base = OwnBase {
+        tag: BaseTag(1),
+        shards: vec![(ShardId(here.0), Arc::new(offered))],
     };
-    Member::start(options, fabric, graph, listener).unwrap()
+    let graphs = Arc::new(NoGraphs) as Arc<dyn MemberGraphs>;
+    let member = Member::new(options, fabric, ("one".to_owned(), base, graphs), None);
+    member.meet(listener).unwrap();
+    member
+}
+
+/// No snapshot.
+struct NoGraphs;
+
+impl MemberGraphs for NoGraphs {
+    fn at(&self, _: SnapshotNumber, _: Duration) -> Result<Arc<OwnGraph>, Unavailable> {
+        Err(Unavailable::Gone)
+    }
 }
 
 fn presence(member: &Member, node: u32) -> Presence {

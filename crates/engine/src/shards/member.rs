@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jindou_cluster::{
-    ForkMessages, LinkOptions, MailLimits, Member, MemberOptions, MemberStatus, Offered, OwnGraph,
-    OwnShard, PeerList, Secret,
+    ForkMessages, LinkOptions, MailLimits, Member, MemberGraphs, MemberOptions, MemberStatus,
+    PeerList, Secret,
 };
 use jindou_exec::{Forks, GraphSource};
-use jindou_fabric::FabricError;
 use jindou_fabric::process::{ProcessFabric, ProcessOptions};
-use jindou_model::{NodeId, ShardId};
+use jindou_model::NodeId;
 use jindou_store::Snapshot;
 
+use super::snapshots::Snapshots;
 use crate::database::Inner;
 use crate::graph::StoredGraph;
 use crate::{Database, EngineError};
@@ -39,21 +39,27 @@ pub struct ClusterOptions {
 /// A database's part in a cluster.
 pub(crate) struct Membership {
     member: Arc<Member>,
-    /// What its terms and its plans are of.
-    graph: Arc<StoredGraph>,
+    snapshots: Arc<Snapshots>,
 }
 
 impl Membership {
-    pub(super) fn graph(&self) -> &Arc<StoredGraph> {
-        &self.graph
-    }
-
     pub(super) fn member(&self) -> &Arc<Member> {
         &self.member
     }
 
-    pub(super) fn seen(&self) -> (Arc<dyn GraphSource>, Arc<dyn Forks>) {
-        self.member.seen()
+    pub(super) fn snapshots(&self) -> &Snapshots {
+        &self.snapshots
+    }
+
+    /// A graph that readers see, with the shards of other nodes.
+    ///
+    /// # Errors
+    /// [`EngineError::Fabric`] and [`EngineError::Store`] where there is no memory for its shards.
+    pub(super) fn seen(
+        &self,
+        graph: &Arc<StoredGraph>,
+    ) -> Result<(Arc<dyn GraphSource>, Arc<dyn Forks>), EngineError> {
+        Ok(self.member.seen(&self.snapshots.own(graph)?))
     }
 
     fn start(inner: &Inner, mut options: ClusterOptions) -> Result<Self, EngineError> {
@@ -70,10 +76,13 @@ impl Membership {
             maps_memory: options.maps_memory,
             ..ProcessOptions::new(options.node)
         })?;
-        let own = own_graph(&graph, &options, &fabric)?;
+        let place = (options.peers.map(), options.node);
+        let (snapshots, base) = Snapshots::new(&graph, place, &fabric)?;
+        let snapshots = Arc::new(snapshots);
+        let graphs = Arc::clone(&snapshots) as Arc<dyn MemberGraphs>;
         let config = &inner.config;
         let start = config.worker_start.clone();
-        let member = Member::start(
+        let member = Member::new(
             MemberOptions {
                 peers: options.peers,
                 here: options.node,
@@ -93,47 +102,12 @@ impl Membership {
                 meet_within: MEET_WITHIN,
             },
             fabric,
-            own,
-            listener,
-        )?;
-        Ok(Self { member, graph })
+            (identity(&graph.snapshot), base, graphs),
+            None,
+        );
+        member.meet(listener)?;
+        Ok(Self { member, snapshots })
     }
-}
-
-/// The node's part of a graph: its shards, in memory of its fabric.
-fn own_graph(
-    graph: &Arc<StoredGraph>,
-    options: &ClusterOptions,
-    fabric: &Arc<ProcessFabric>,
-) -> Result<OwnGraph, EngineError> {
-    use jindou_fabric::remote::Fabric as _;
-    let map = options.peers.map();
-    let shards = map.shards();
-    let own = shards
-        .all()
-        .filter(|shard| map.holder(*shard) == options.node);
-    let cut = graph
-        .snapshot
-        .cut_base(shards, &own.collect(), &|_, bytes| fabric.allocate(bytes))?;
-    let offer = |(_, part): &(ShardId, Snapshot)| Offered::of(part, &**fabric).map(Arc::new);
-    let offered: Result<Vec<_>, FabricError> = cut.shards.iter().map(offer).collect();
-    let cut = cut.at(&graph.snapshot).expect("it is of this base");
-    let source = |snapshot| Arc::new(StoredGraph { snapshot }) as Arc<dyn GraphSource>;
-    let part = |((shard, snapshot), offered)| OwnShard {
-        shard,
-        offered,
-        rows: source(snapshot),
-    };
-    let parts = cut.shards.into_iter().zip(offered?).map(part);
-    Ok(OwnGraph {
-        catalogue: Arc::clone(graph) as _,
-        changes: Arc::clone(graph) as _,
-        shared: source(cut.shared),
-        terms: Arc::clone(graph) as _,
-        identity: identity(&graph.snapshot),
-        snapshot: graph.snapshot.number(),
-        shards: parts.collect(),
-    })
 }
 
 /// Which snapshot of which store this is: equal where a copy of the store says the same.

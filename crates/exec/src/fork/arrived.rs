@@ -4,6 +4,7 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use jindou_model::SnapshotNumber;
 use jindou_plan::{DecodedSteps, PlanSizes, decode_steps, decoded_bytes};
 
 use super::chain::{Encoded, ForkedChain, Rest, Steps};
@@ -60,6 +61,12 @@ impl Arrived {
     #[must_use]
     pub fn query(&self) -> QueryId {
         self.head.query
+    }
+
+    /// The snapshot of the graph that its query asks.
+    #[must_use]
+    pub fn snapshot(&self) -> SnapshotNumber {
+        SnapshotNumber(self.head.snapshot)
     }
 
     /// Answers it. What it finds, or why it ends, goes to the reader of its query by messages. While too

@@ -115,7 +115,7 @@ fn needs_its_node(node: &Node) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use jindou_model::{NodeId, TermId};
+    use jindou_model::{NodeId, SnapshotNumber, TermId};
 
     use super::*;
     use crate::SubQuery;
@@ -129,6 +129,10 @@ mod tests {
 
         fn nodes(&self) -> u32 {
             self.0
+        }
+
+        fn snapshot(&self) -> SnapshotNumber {
+            SnapshotNumber(1)
         }
 
         fn node_of(&self, _: TermId) -> NodeId {

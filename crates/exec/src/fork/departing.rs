@@ -46,11 +46,14 @@ fn written(
         hidden,
         ..
     } = &*rest.chain;
+    let forks = cx.forks.as_ref();
+    let forks = forks.expect("a query whose rows leave has nodes");
     let nanoseconds = cx.time_left().map(|left| left.as_nanos());
     let head = SubQueryHead {
         query: part.id,
         chain: Arc::clone(replies).chain(node, cx),
         id,
+        snapshot: forks.snapshot().0,
         nanoseconds_left: nanoseconds.map(|left| u64::try_from(left).unwrap_or(u64::MAX)),
         own_scan: rest.own_scan,
         counted: *counted,

@@ -28,7 +28,7 @@ mod wire;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use jindou_model::{NodeId, TermId};
+use jindou_model::{NodeId, SnapshotNumber, TermId};
 
 pub use arrived::{Arrived, Resources};
 pub(crate) use chain::{ForkPlace, ForkedChain};
@@ -52,6 +52,9 @@ pub trait Forks: Send + Sync {
 
     /// How many nodes there are.
     fn nodes(&self) -> u32;
+
+    /// Which snapshot of the graph the query asks, at all of them.
+    fn snapshot(&self) -> SnapshotNumber;
 
     /// The node that has the edges of a key.
     fn node_of(&self, key: TermId) -> NodeId;

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Instant;
 
-use jindou_model::{NodeId, TermId};
+use jindou_model::{NodeId, SnapshotNumber, TermId};
 use jindou_plan::physical::{PlannedStep, Var};
 
 use super::chain::{Encoded, ForkedChain, Rest, Steps};
@@ -55,6 +55,10 @@ impl Forks for Alone {
 
     fn nodes(&self) -> u32 {
         2
+    }
+
+    fn snapshot(&self) -> SnapshotNumber {
+        SnapshotNumber(7)
     }
 
     fn node_of(&self, _: TermId) -> NodeId {

@@ -475,6 +475,7 @@ impl<'a> Rest<'a> {
             }
             answer::PAGE => Answer::Page(self.page()?),
             answer::NOT_NOW => Answer::Unavailable(Unavailable::NotNow),
+            answer::GONE => Answer::Unavailable(Unavailable::Gone),
             answer::NEVER => {
                 Answer::Unavailable(Unavailable::Never(ShardId(self.u32("the shard")?)))
             }

@@ -76,7 +76,7 @@ impl Answer {
                 out.rows_and_ids(rows, graphs);
             }
             Self::Page(page) => out.page(page),
-            Self::Unavailable(Unavailable::NotNow) => {}
+            Self::Unavailable(Unavailable::NotNow | Unavailable::Gone) => {}
             Self::Unavailable(Unavailable::Never(shard)) => out.u32(shard.0),
             Self::Refused(refusal) => out.u32(*refusal as u32),
         }
@@ -94,6 +94,7 @@ impl Answer {
             Self::Page(_) => answer::PAGE,
             Self::Unavailable(Unavailable::NotNow) => answer::NOT_NOW,
             Self::Unavailable(Unavailable::Never(_)) => answer::NEVER,
+            Self::Unavailable(Unavailable::Gone) => answer::GONE,
             Self::Refused(_) => answer::REFUSED,
         }
     }

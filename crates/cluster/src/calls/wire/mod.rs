@@ -69,6 +69,7 @@ mod answer {
     pub(super) const NOT_NOW: u32 = 8;
     pub(super) const NEVER: u32 = 9;
     pub(super) const REFUSED: u32 = 10;
+    pub(super) const GONE: u32 = 11;
 }
 
 /// Kinds of graphs.

@@ -183,7 +183,8 @@ fn a_shard_is_scanned_alike_by_messages() {
                 let graphs = pair.graph_refs().into_iter().map(Some).chain([None]);
                 for graph in graphs {
                     // Nor does it know whether both layers have an edge of a subject of another one.
-                    let is_of_subjects = |graph| is_of_named_graphs(graph) || graph == GraphRef::Union;
+                    let is_of_subjects =
+                        |graph| is_of_named_graphs(graph) || graph == GraphRef::Union;
                     if graph.is_none_or(is_of_subjects) && !is_by_subject {
                         continue;
                     }

@@ -60,6 +60,7 @@ pub(in crate::fork) enum Failure {
     NodeLost {
         node: u32,
     },
+    SnapshotGone,
 }
 
 impl Failure {
@@ -77,6 +78,7 @@ impl Failure {
             ExecError::PoolExhausted { limit_bytes } => Self::PoolExhausted { limit_bytes },
             ExecError::ShardLost { shard } => Self::ShardLost { shard: shard.0 },
             ExecError::NodeLost { node } => Self::NodeLost { node: node.0 },
+            ExecError::SnapshotGone => Self::SnapshotGone,
             ExecError::NoStack(NoStack { bytes }) => Self::NoStack {
                 bytes: bytes as u64,
             },
@@ -124,6 +126,7 @@ impl Failure {
                 shard: ShardId(shard),
             },
             Self::NodeLost { node } => ExecError::NodeLost { node: NodeId(node) },
+            Self::SnapshotGone => ExecError::SnapshotGone,
             Self::NoStack { bytes } => ExecError::NoStack(NoStack {
                 bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
             }),

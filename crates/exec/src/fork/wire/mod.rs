@@ -29,7 +29,7 @@ use crate::table::Table;
 /// What a message begins with.
 const MAGIC: [u8; 8] = *b"JNDFORKS";
 /// The version that is written, and the only one that is read.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// Bytes before the message itself.
 const HEADER_BYTES: usize = 12;
 
@@ -67,6 +67,8 @@ pub(super) struct SubQueryHead {
     pub(super) query: QueryId,
     pub(super) chain: ChainId,
     pub(super) id: SubQueryId,
+    /// The snapshot of the graph that its query asks.
+    pub(super) snapshot: u64,
     /// What its query has left, if its time is limited.
     pub(super) nanoseconds_left: Option<u64>,
     /// The first of its steps scans what the node has of an index vertex.

@@ -1,0 +1,142 @@
+//! Who else sends messages over the links of a member, and when do links begin and end for them?
+//!
+//! What happens to one node (a link with it begins, a message comes, the link ends) is told one after the other,
+//! whatever threads it is met on, and of an older link nothing is told once a newer one has begun.
+
+use std::sync::Arc;
+
+use jindou_model::NodeId;
+use parking_lot::Mutex;
+
+use crate::mail::Mail;
+
+/// What a message between members is about: its last byte.
+const SUB_QUERY: u8 = 0;
+const OF_USER: u8 = 1;
+
+/// Somebody who uses the links of a member beside it.
+pub trait LinkUser: Send + Sync {
+    /// A link with a node has begun. It may send at once.
+    fn joined(&self, node: NodeId);
+
+    /// The link with a node has ended: what was sent over it may not have come.
+    fn lost(&self, node: NodeId);
+
+    /// Takes a message of a node, on the thread of the link, which receives nothing else meanwhile.
+    ///
+    /// # Errors
+    /// Why the node does not speak as it should: then the link ends.
+    fn received(&self, from: NodeId, message: Vec<u8>) -> Result<(), String>;
+}
+
+/// A message between members.
+pub(super) enum Letter {
+    SubQuery(Vec<u8>),
+    OfUser(Vec<u8>),
+}
+
+/// A message of sub-queries as it travels.
+pub(super) fn of_sub_query(mut message: Vec<u8>) -> Vec<u8> {
+    message.push(SUB_QUERY);
+    message
+}
+
+impl Letter {
+    pub(super) fn read(mut bytes: Vec<u8>) -> Result<Self, String> {
+        match bytes.pop() {
+            Some(SUB_QUERY) => Ok(Self::SubQuery(bytes)),
+            Some(OF_USER) => Ok(Self::OfUser(bytes)),
+            _ => Err("it sends a message of no kind that is known".to_owned()),
+        }
+    }
+}
+
+/// The links as their user knows them.
+pub(super) struct UserLinks {
+    user: Option<Arc<dyn LinkUser>>,
+    /// By node.
+    places: Box<[Place]>,
+}
+
+#[derive(Default)]
+struct Place {
+    /// The number of the link that the user was told of last, or 0. Held while it is told something.
+    told: Mutex<u64>,
+    /// By which it sends.
+    mail: Mutex<Option<Arc<Mail>>>,
+}
+
+impl UserLinks {
+    pub(super) fn new(user: Option<Arc<dyn LinkUser>>, nodes: usize) -> Self {
+        Self {
+            user,
+            places: (0..nodes).map(|_| Place::default()).collect(),
+        }
+    }
+
+    /// Has `open` open the link of this number with a node, and tells of it before anything that comes by it.
+    pub(super) fn join<T, E>(
+        &self,
+        (node, number): (NodeId, u64),
+        open: impl FnOnce() -> Result<(T, Arc<Mail>), E>,
+    ) -> Result<T, E> {
+        let place = &self.places[node.0 as usize];
+        let mut told = place.told.lock();
+        let (opened, mail) = open()?;
+        let Some(user) = &self.user else {
+            return Ok(opened);
+        };
+        *place.mail.lock() = Some(mail);
+        if std::mem::replace(&mut *told, number) != 0 {
+            user.lost(node);
+        }
+        user.joined(node);
+        Ok(opened)
+    }
+
+    /// Tells that the link of this number has ended.
+    pub(super) fn end(&self, node: NodeId, number: u64) {
+        let place = &self.places[node.0 as usize];
+        let mut told = place.told.lock();
+        if *told == number {
+            *told = 0;
+            *place.mail.lock() = None;
+            if let Some(user) = &self.user {
+                user.lost(node);
+            }
+        }
+    }
+
+    /// Hands on what came by the link of this number.
+    pub(super) fn received(
+        &self,
+        (from, number): (NodeId, u64),
+        message: Vec<u8>,
+    ) -> Result<(), String> {
+        let Some(user) = &self.user else {
+            return Err("it sends transactions, and this node's store is only read".to_owned());
+        };
+        let told = self.places[from.0 as usize].told.lock();
+        match *told == number {
+            true => user.received(from, message),
+            false => Ok(()),
+        }
+    }
+
+    /// Sends a message of the user; false if there is no link.
+    pub(super) fn send(&self, to: NodeId, mut message: Vec<u8>) -> bool {
+        message.push(OF_USER);
+        let place = self.places.get(to.0 as usize);
+        let mail = place.and_then(|place| place.mail.lock().clone());
+        mail.is_some_and(|mail| mail.send(message))
+    }
+
+    /// Lets go of all links, of which nothing is told any more.
+    pub(super) fn forget(&self) {
+        for place in &self.places {
+            // The last of a mail waits for its thread, which may be about to tell of something.
+            let mail = place.mail.lock().take();
+            drop(mail);
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Which snapshots of the graph does a node of a cluster have for its own queries and those of other nodes?
+//!
+//! A query asks one snapshot, at all nodes. So a node keeps those that were shown last, for queries of others that
+//! begin with them, and those of which others say that their queries use them ([`Snapshots::pin`]). They share
+//! nearly all of their memory, and are cut into shards when somebody asks.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use jindou_cluster::{BaseTag, LastSeen, MemberGraphs, Offered, OwnBase, OwnGraph};
+use jindou_exec::GraphSource;
+use jindou_fabric::process::ProcessFabric;
+use jindou_fabric::remote::Fabric;
+use jindou_model::{NodeId, ShardId, SnapshotNumber, Unavailable};
+use jindou_partition::ShardMap;
+use jindou_store::{Cut, Snapshot};
+use parking_lot::{Condvar, Mutex};
+
+use crate::EngineError;
+use crate::graph::StoredGraph;
+
+/// Snapshots that are kept whether anybody uses them: as many as there are between a query's begin at a node and
+/// the moment when others hear of it, however fast transactions follow one another.
+const MOST_RECENT: usize = 4_096;
+/// Snapshots that are kept in shards.
+const MOST_CUT: usize = 64;
+/// Snapshots that another node may have kept.
+pub(crate) const MOST_PINNED: usize = 1_024;
+
+/// The snapshots of a node.
+pub(crate) struct Snapshots {
+    /// The shards of this node.
+    own: BTreeSet<ShardId>,
+    map: ShardMap,
+    fabric: Arc<ProcessFabric>,
+    state: Mutex<State>,
+    /// Another snapshot is shown.
+    shown: Condvar,
+}
+
+struct State {
+    /// The shards of the snapshot that was asked for last.
+    cut: Cut,
+    /// In the order in which they were shown.
+    recent: VecDeque<Arc<StoredGraph>>,
+    pinned: BTreeMap<SnapshotNumber, Arc<StoredGraph>>,
+    pins: BTreeMap<NodeId, Vec<SnapshotNumber>>,
+    /// Those that were asked for last.
+    made: VecDeque<Arc<Made>>,
+    /// All of which queries may have something.
+    used: Vec<Weak<OwnGraph>>,
+}
+
+/// A snapshot in shards.
+struct Made {
+    of: Arc<StoredGraph>,
+    own: Arc<OwnGraph>,
+}
+
+impl Snapshots {
+    /// Those of a node, from this one on, and what others may read of it.
+    ///
+    /// # Errors
+    /// [`EngineError::Fabric`] and [`EngineError::Store`] where there is no memory.
+    pub(super) fn new(
+        graph: &Arc<StoredGraph>,
+        (map, here): (&ShardMap, NodeId),
+        fabric: &Arc<ProcessFabric>,
+    ) -> Result<(Self, OwnBase), EngineError> {
+        let own = map.shards().all();
+        let own: BTreeSet<ShardId> = own.filter(|shard| map.holder(*shard) == here).collect();
+        let snapshot = &graph.snapshot;
+        let cut = snapshot.cut_base(map.shards(), &own, &|_, bytes| fabric.allocate(bytes))?;
+        let offer = |(shard, part): &(ShardId, Snapshot)| {
+            Ok((*shard, Arc::new(Offered::of(part, &**fabric)?)))
+        };
+        let offered: Result<_, EngineError> = cut.shards.iter().map(offer).collect();
+        let base = OwnBase {
+            tag: tag_of(snapshot),
+            shards: offered?,
+        };
+        let state = State {
+            cut: cut.at(snapshot).expect("it is of this base"),
+            recent: VecDeque::from([Arc::clone(graph)]),
+            pinned: BTreeMap::new(),
+            pins: BTreeMap::new(),
+            made: VecDeque::new(),
+            used: Vec::new(),
+        };
+        let snapshots = Self {
+            own,
+            map: map.clone(),
+            fabric: Arc::clone(fabric),
+            state: Mutex::new(state),
+            shown: Condvar::new(),
+        };
+        Ok((snapshots, base))
+    }
+
+    /// Readers see this graph from now on.
+    pub(crate) fn note_shown(&self, graph: &Arc<StoredGraph>) {
+        let mut state = self.state.lock();
+        if state.recent.len() >= MOST_RECENT {
+            state.recent.pop_front();
+        }
+        state.recent.push_back(Arc::clone(graph));
+        drop(state);
+        self.shown.notify_all();
+    }
+
+    /// A graph that readers see or saw, in the shards of this node.
+    ///
+    /// Costs what differs from the one that was asked for before; a copy of all segments once after each merge.
+    ///
+    /// # Errors
+    /// As [`Snapshots::new`].
+    pub(super) fn own(&self, graph: &Arc<StoredGraph>) -> Result<Arc<OwnGraph>, EngineError> {
+        let mut state = self.state.lock();
+        if let Some(made) = state
+            .made
+            .iter()
+            .rev()
+            .find(|made| Arc::ptr_eq(&made.of, graph))
+        {
+            return Ok(Arc::clone(&made.own));
+        }
+        self.make(&mut state, graph)
+    }
+
+    fn make(
+        &self,
+        state: &mut State,
+        graph: &Arc<StoredGraph>,
+    ) -> Result<Arc<OwnGraph>, EngineError> {
+        let snapshot = &graph.snapshot;
+        let cut = match state.cut.at(snapshot) {
+            Some(cut) => cut,
+            None => {
+                let allocate = |_, bytes| self.fabric.allocate(bytes);
+                let cut = snapshot.cut_base(self.map.shards(), &self.own, &allocate)?;
+                cut.at(snapshot).expect("it is of this base")
+            }
+        };
+        let source = |snapshot: &Snapshot| {
+            let snapshot = snapshot.clone();
+            Arc::new(StoredGraph { snapshot }) as Arc<dyn GraphSource>
+        };
+        let rows = cut.shards.iter();
+        let own = Arc::new(OwnGraph {
+            catalogue: Arc::clone(graph) as _,
+            changes: Arc::clone(graph) as _,
+            shared: source(&cut.shared),
+            terms: Arc::clone(graph) as _,
+            snapshot: snapshot.number(),
+            base: tag_of(snapshot),
+            rows: rows.map(|(shard, rows)| (*shard, source(rows))).collect(),
+            seen: LastSeen::default(),
+        });
+        state.cut = cut;
+        state.used.retain(|used| used.strong_count() > 0);
+        state.used.push(Arc::downgrade(&own));
+        if state.made.len() >= MOST_CUT {
+            state.made.pop_front();
+        }
+        state.made.push_back(Arc::new(Made {
+            of: Arc::clone(graph),
+            own: Arc::clone(&own),
+        }));
+        Ok(own)
+    }
+
+    /// The numbers of those snapshots that queries of this node use.
+    pub(crate) fn in_use(&self) -> Vec<SnapshotNumber> {
+        let mut state = self.state.lock();
+        let kept: Vec<*const OwnGraph> = state.made.iter().map(|m| Arc::as_ptr(&m.own)).collect();
+        state.used.retain(|used| used.strong_count() > 0);
+        let used = state.used.iter().filter_map(Weak::upgrade);
+        let used = used.filter(|own| {
+            // One is this one.
+            let others = if kept.contains(&Arc::as_ptr(own)) {
+                2
+            } else {
+                1
+            };
+            Arc::strong_count(own) > others
+        });
+        let numbers: BTreeSet<SnapshotNumber> = used.map(|own| own.snapshot).collect();
+        numbers.into_iter().take(MOST_PINNED).collect()
+    }
+
+    /// A node says which snapshots its queries use: these are kept until it says otherwise.
+    pub(crate) fn pin(&self, node: NodeId, mut numbers: Vec<SnapshotNumber>) {
+        numbers.truncate(MOST_PINNED);
+        let mut state = self.state.lock();
+        for number in &numbers {
+            if let Some(graph) = state.find(*number) {
+                state.pinned.insert(*number, graph);
+            }
+        }
+        state.pins.insert(node, numbers);
+        let State { pinned, pins, .. } = &mut *state;
+        let used: BTreeSet<&SnapshotNumber> = pins.values().flatten().collect();
+        pinned.retain(|number, _| used.contains(number));
+    }
+}
+
+/// Equal where two nodes have the same edges in their bases.
+fn tag_of(snapshot: &Snapshot) -> BaseTag {
+    let digest = snapshot.base().edges_digest();
+    // Of what is not in files nobody else has the same.
+    BaseTag(digest.unwrap_or_else(|| RandomState::new().build_hasher().finish()))
+}
+
+impl State {
+    fn latest(&self) -> SnapshotNumber {
+        let last = self.recent.back().expect("there is one from the beginning");
+        last.snapshot.number()
+    }
+
+    fn find(&self, number: SnapshotNumber) -> Option<Arc<StoredGraph>> {
+        if let Some(graph) = self.pinned.get(&number) {
+            return Some(Arc::clone(graph));
+        }
+        // Of one that was merged the later one.
+        let end = (self.recent).partition_point(|graph| graph.snapshot.number() <= number);
+        let graph = &self.recent[end.checked_sub(1)?];
+        (graph.snapshot.number() == number).then(|| Arc::clone(graph))
+    }
+}
+
+impl MemberGraphs for Snapshots {
+    fn at(&self, number: SnapshotNumber, within: Duration) -> Result<Arc<OwnGraph>, Unavailable> {
+        let until = Instant::now().checked_add(within);
+        let mut state = self.state.lock();
+        while state.latest() < number {
+            let is_late = match until {
+                Some(until) => self.shown.wait_until(&mut state, until).timed_out(),
+                None => {
+                    self.shown.wait(&mut state);
+                    false
+                }
+            };
+            if is_late && state.latest() < number {
+                return Err(Unavailable::NotNow);
+            }
+        }
+        let graph = state.find(number).ok_or(Unavailable::Gone)?;
+        if let Some(made) = state
+            .made
+            .iter()
+            .rev()
+            .find(|made| Arc::ptr_eq(&made.of, &graph))
+        {
+            return Ok(Arc::clone(&made.own));
+        }
+        self.make(&mut state, &graph).map_err(|error| {
+            let shard = self.own.first().copied().unwrap_or(ShardId(0));
+            tracing::error!(%error, "the shards of this node cannot be made");
+            Unavailable::Never(shard)
+        })
+    }
+}
