@@ -23,8 +23,9 @@ use crate::database::Inner;
 use crate::prefixes::PrefixTable;
 use crate::writer::Appended;
 
-/// How many times the window a follower takes into its queue: the leader keeps to one.
+/// How many times the window a follower takes into its queue: the leader keeps to one, and to little else.
 const QUEUED_WINDOWS: usize = 2;
+const QUEUED_BESIDE_BYTES: usize = 16 << 20;
 
 /// A follower's part.
 pub(crate) struct Follower {
@@ -41,7 +42,7 @@ pub(crate) struct Follower {
 
 pub(super) struct State {
     queue: VecDeque<Event>,
-    /// Bytes of transactions in it.
+    /// Bytes of what is in it, and of what was taken out and is not done.
     queued_bytes: usize,
     /// The link with the leader, once it knows what is here.
     pub(super) link: Option<Arc<Link>>,
@@ -76,11 +77,32 @@ enum Event {
     Refused(RefusedCopy),
 }
 
+impl State {
+    fn queue_up(&mut self, event: Event) {
+        self.queued_bytes += event.bytes();
+        self.queue.push_back(event);
+    }
+}
+
 impl Event {
+    /// About what it holds.
     fn bytes(&self) -> usize {
-        match self {
+        let beside = match self {
             Self::Transaction(_, bytes) => bytes.len(),
+            Self::Prefixes(prefixes) => {
+                let lengths = prefixes.iter().map(|(name, iri)| name.len() + iri.len());
+                lengths.sum()
+            }
             _ => 0,
+        };
+        size_of::<Self>() + beside
+    }
+
+    /// Whether it is about what the store is to hold, and not about links and writes.
+    fn is_of_store(&self) -> bool {
+        match self {
+            Self::Transaction(..) | Self::Closed(_) | Self::Prefixes(_) | Self::Refused(_) => true,
+            Self::Joined(_) | Self::Lost | Self::Written(..) => false,
         }
     }
 }
@@ -166,14 +188,14 @@ impl Follower {
         if let Some(before) = state.newest.replace(Arc::clone(&link)) {
             before.end();
         }
-        state.queue.push_back(Event::Joined(link));
+        state.queue_up(Event::Joined(link));
         self.changed.notify_all();
     }
 
     pub(super) fn lost(&self) {
         let mut state = self.state.lock();
         state.link = None;
-        state.queue.push_back(Event::Lost);
+        state.queue_up(Event::Lost);
         if let Some(link) = state.newest.take() {
             link.end();
         }
@@ -181,9 +203,6 @@ impl Follower {
     }
 
     pub(super) fn received(&self, piece: &[u8]) -> Result<(), String> {
-        if let Some(reason) = self.ended() {
-            return Err(format!("nothing is applied any more: {reason}"));
-        }
         let most_bytes = self.options.message_bytes;
         let Some(message) = self.pieces.lock().add(piece, most_bytes)? else {
             return Ok(());
@@ -197,17 +216,21 @@ impl Follower {
             Head::Refused(reason) => Event::Refused(reason),
             Head::Begin { .. }
             | Head::Applied { .. }
+            | Head::Ended(_)
             | Head::Write { .. }
             | Head::Cancel { .. } => {
                 return Err("it speaks as a follower does, and leads".to_owned());
             }
         };
         let mut state = self.state.lock();
-        if state.queued_bytes > QUEUED_WINDOWS * self.options.window_bytes {
+        if state.stopped || (state.ended.is_some() && event.is_of_store()) {
+            return Ok(());
+        }
+        let most_bytes = QUEUED_WINDOWS.saturating_mul(self.options.window_bytes);
+        if state.queued_bytes > most_bytes.saturating_add(QUEUED_BESIDE_BYTES) {
             return Err("it sends transactions faster than it was to".to_owned());
         }
-        state.queued_bytes += event.bytes();
-        state.queue.push_back(event);
+        state.queue_up(event);
         self.changed.notify_all();
         Ok(())
     }
@@ -237,6 +260,7 @@ impl Follower {
                 return;
             };
             while let Some(event) = events.pop_front() {
+                self.state.lock().queued_bytes -= event.bytes();
                 if let Err(reason) = self.take(&inner, event, &mut events) {
                     self.end(reason);
                 }
@@ -254,15 +278,11 @@ impl Follower {
         event: Event,
         events: &mut VecDeque<Event>,
     ) -> Result<(), String> {
-        let is_of_store = !matches!(event, Event::Joined(_) | Event::Lost | Event::Written(..));
-        if is_of_store && self.ended().is_some() {
+        if event.is_of_store() && self.ended().is_some() {
             return Ok(());
         }
         match event {
-            Event::Transaction(number, bytes) => {
-                events.push_front(Event::Transaction(number, bytes));
-                self.apply_all(inner, events)
-            }
+            Event::Transaction(number, bytes) => self.apply_all(inner, (number, bytes), events),
             Event::Joined(link) => {
                 self.begin(inner, link);
                 Ok(())
@@ -314,24 +334,28 @@ impl Follower {
         self.changed.notify_all();
     }
 
-    /// Applies the transactions that come first, all of which share one sync.
-    fn apply_all(&self, inner: &Arc<Inner>, events: &mut VecDeque<Event>) -> Result<(), String> {
+    /// Applies a transaction and those that come directly after it, all of which share one sync.
+    fn apply_all(
+        &self,
+        inner: &Arc<Inner>,
+        (mut number, mut bytes): (SnapshotNumber, Vec<u8>),
+        events: &mut VecDeque<Event>,
+    ) -> Result<(), String> {
         let mut last: Option<(SnapshotNumber, Appended)> = None;
-        let mut failed = None;
-        let mut bytes_taken = 0;
-        while let Some(Event::Transaction(number, bytes)) = events.front() {
-            let applied = inner.apply(*number, bytes);
-            bytes_taken += bytes.len();
-            match applied {
-                Ok(appended) => last = Some((*number, appended)),
-                Err(error) => failed = Some(error.to_string()),
+        let failed = loop {
+            match inner.apply(number, &bytes) {
+                Ok(appended) => last = Some((number, appended)),
+                Err(error) => break Some(error.to_string()),
             }
-            events.pop_front();
-            if failed.is_some() {
-                break;
+            let follows = |event: &mut Event| matches!(event, Event::Transaction(..));
+            let Some(event) = events.pop_front_if(follows) else {
+                break None;
+            };
+            self.state.lock().queued_bytes -= event.bytes();
+            if let Event::Transaction(next, its_bytes) = event {
+                (number, bytes) = (next, its_bytes);
             }
-        }
-        self.state.lock().queued_bytes -= bytes_taken;
+        };
         if let Some((number, appended)) = last {
             inner.publish(appended).map_err(|error| error.to_string())?;
             self.note_shown(number);
@@ -371,7 +395,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Applies nothing any more.
+    /// Applies nothing any more. Writes that the leader has are answered all the same.
     fn end(&self, reason: String) {
         let mut state = self.state.lock();
         if state.ended.is_some() {
@@ -381,14 +405,14 @@ impl Follower {
             "this copy follows node {} no more: {reason}",
             self.leader_name()
         );
-        state.ended = Some(reason);
-        state.link = None;
-        for write in state.writes.values_mut() {
-            if matches!(write, WriteState::Sent) {
-                *write = WriteState::Unknown;
-            }
-        }
+        state.ended = Some(reason.clone());
+        let link = state.link.take();
+        drop(state);
         self.changed.notify_all();
+        if let Some(link) = link {
+            // Where it has ended, nobody waits for this one anyway.
+            let _is_there = link.send(&Head::Ended(reason), &[]);
+        }
     }
 }
 

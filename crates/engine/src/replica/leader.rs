@@ -351,6 +351,10 @@ impl Leader {
                 self.writes.cancel(from, id);
                 Ok(())
             }
+            Head::Ended(reason) => {
+                self.end(from, &reason);
+                Ok(())
+            }
             Head::Refused(_)
             | Head::Transaction { .. }
             | Head::Closed { .. }
@@ -369,13 +373,16 @@ impl Leader {
     fn note_applied(&self, from: NodeId, number: SnapshotNumber) -> Result<(), String> {
         let mut state = self.state.lock();
         let peer = state.peers.get_mut(&from);
-        let session = peer.and_then(|peer| peer.session.as_mut());
-        let Some(session) = session.filter(|session| number <= session.sent) else {
+        let Some(session) = peer.and_then(|peer| peer.session.as_mut()) else {
+            // It was on its way when the session was ended.
+            return Ok(());
+        };
+        if number > session.sent {
             return Err(format!(
                 "it has applied snapshot {}, which it was not sent",
                 number.0
             ));
-        };
+        }
         let was_awaited = session.is_awaited;
         session.note_applied(number);
         if session.is_awaited && !was_awaited {
@@ -383,6 +390,18 @@ impl Leader {
         }
         self.changed.notify_all();
         Ok(())
+    }
+
+    /// A follower applies nothing any more: nobody waits for it.
+    fn end(&self, node: NodeId, reason: &str) {
+        if let Some(peer) = self.state.lock().peers.get_mut(&node) {
+            peer.session = None;
+        }
+        self.changed.notify_all();
+        tracing::warn!(
+            "node {} follows no more: {reason:?}",
+            self.options.name(node)
+        );
     }
 
     /// Begins to send a follower what it lacks.

@@ -154,10 +154,9 @@ fn class_of(error: &EngineError) -> LeaderErrorClass {
     match error {
         EngineError::Ingest(_) | EngineError::DeltaTooLarge { .. } => LeaderErrorClass::Request,
         EngineError::Cluster(_) => LeaderErrorClass::Conflict,
-        EngineError::Busy { .. }
-        | EngineError::NoStack { .. }
-        | EngineError::ShardLost { .. }
-        | EngineError::Thread { .. } => LeaderErrorClass::Unavailable,
+        EngineError::NoStack { .. } | EngineError::ShardLost { .. } => {
+            LeaderErrorClass::Unavailable
+        }
         EngineError::Service { source, .. } => match source {
             ServiceError::Unbound => LeaderErrorClass::Request,
             ServiceError::Timeout { .. } => LeaderErrorClass::ElsewhereTimedOut,

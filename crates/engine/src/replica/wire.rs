@@ -31,6 +31,8 @@ pub(super) enum Head {
     Prefixes(Vec<(String, String)>),
     /// A follower has all up to this snapshot on its device, and shows it.
     Applied { number: u64 },
+    /// A follower applies nothing any more, for this reason.
+    Ended(String),
     /// The leader is to execute this; the body is its documents, one after another.
     Write {
         id: u64,

@@ -353,7 +353,10 @@ impl Cluster {
     pub(crate) fn catches_up(&self, node: usize) -> bool {
         let last = self.node(0).snapshot_number();
         let has_it = self.node(node).wait_for_snapshot(last, LONG);
-        assert!(has_it || self.ended(node).is_some(), "node {node} stays behind");
+        assert!(
+            has_it || self.ended(node).is_some(),
+            "node {node} stays behind"
+        );
         has_it
     }
 

@@ -24,14 +24,23 @@ fn insert(database: &Database, number: u64) -> Result<(), EngineError> {
 
 /// Why a follower that was opened is refused.
 fn refusal(cluster: &Cluster, node: usize) -> String {
-    assert!(!cluster.node(node).wait_for_snapshot(jindou_engine::SnapshotNumber(u64::MAX), crate::net::LONG));
+    assert!(
+        !cluster
+            .node(node)
+            .wait_for_snapshot(jindou_engine::SnapshotNumber(u64::MAX), crate::net::LONG)
+    );
     let reason = cluster.ended(node).expect("it is refused");
     match insert(cluster.node(node), 0) {
         Err(EngineError::ReadOnly { reason: said }) => assert_eq!(said, reason),
         other => panic!("it takes no writes: {other:?}"),
     }
     let health = cluster.node(node).health();
-    assert_eq!(health, [Failure::Replication { reason: reason.clone() }]);
+    assert_eq!(
+        health,
+        [Failure::Replication {
+            reason: reason.clone()
+        }]
+    );
     reason
 }
 
@@ -46,7 +55,10 @@ fn a_copy_that_lacks_what_the_log_has_no_more_is_refused() {
     cluster.open(0);
     cluster.open(1);
     let reason = refusal(&cluster, 1);
-    assert!(reason.contains("older than what node n0 still has in its log"), "{reason}");
+    assert!(
+        reason.contains("older than what node n0 still has in its log"),
+        "{reason}"
+    );
     assert!(reason.contains("`jindou backup`"), "{reason}");
     cluster.copy_anew(1);
     assert!(cluster.catches_up(1));
@@ -161,16 +173,23 @@ fn what_a_follower_does_not_do_is_refused_by_name() {
         return_delta: true,
         ..UpdateOptions::default()
     };
-    let refused = follower.update_with("DROP ALL", options).expect_err("a delta");
+    let refused = follower
+        .update_with("DROP ALL", options)
+        .expect_err("a delta");
     assert!(refused.to_string().contains("ask node n0"), "{refused}");
     assert!(matches!(follower.compact(), Err(EngineError::Cluster(_))));
     for node in [0, 1] {
         let database = cluster.node(node);
         let stream = StreamDefinition::new("http://e/stream");
-        let made = database.create_stream("s", stream).expect_err("it is a copy");
+        let made = database
+            .create_stream("s", stream)
+            .expect_err("it is a copy");
         assert!(made.to_string().contains("no streams"), "{made}");
         let renumbered = database.renumber_within(None).expect_err("it is a copy");
-        assert!(matches!(renumbered, EngineError::Cluster(_)), "{renumbered}");
+        assert!(
+            matches!(renumbered, EngineError::Cluster(_)),
+            "{renumbered}"
+        );
     }
 }
 
@@ -187,7 +206,9 @@ fn only_a_stored_database_that_was_opened_so_is_a_copy_and_only_once() {
     let names = || vec!["a".to_owned(), "b".to_owned()];
     let options = |here| ReplicaOptions::new(names(), NodeId(here), Arc::new(Nowhere));
     let is_refused = |database: &Database, here| {
-        let refused = database.replicate(options(here)).expect_err("it is no copy");
+        let refused = database
+            .replicate(options(here))
+            .expect_err("it is no copy");
         assert!(matches!(refused, EngineError::Cluster(_)), "{refused}");
     };
     is_refused(&Database::new(), 0);

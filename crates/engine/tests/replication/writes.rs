@@ -16,7 +16,10 @@ use crate::net::{Cluster, LONG};
 fn empty(_: &Database) {}
 
 fn has(database: &Database, pattern: &str) -> bool {
-    match database.query(&format!("ASK {{ {pattern} }}")).expect("it is sound") {
+    match database
+        .query(&format!("ASK {{ {pattern} }}"))
+        .expect("it is sound")
+    {
         QueryResults::Boolean(is_there) => is_there,
         _ => panic!("ASK gives a boolean"),
     }
@@ -71,7 +74,10 @@ fn acknowledged_writes_of_many_threads_stay_while_links_break() {
             let fact = format!("<http://e/t{thread}> <http://e/n> {number}");
             match node.update(&format!("INSERT DATA {{ {fact} }}")) {
                 Ok(_) => {
-                    assert!(has(node, &fact), "thread {thread} reads its own write {number}");
+                    assert!(
+                        has(node, &fact),
+                        "thread {thread} reads its own write {number}"
+                    );
                     let bit = 1 << number;
                     acknowledged[thread as usize].fetch_or(bit, Relaxed);
                 }
@@ -155,13 +161,26 @@ fn whole_graphs_and_prefixes_are_written_at_a_follower() {
     let done = follower.add_to_graph(Some(&graph), turtle("e:a e:p 2, 3 ."), &options);
     let done = done.expect("it is sound");
     assert_eq!((done.existed, done.update.inserted), (true, 1));
-    assert!(has(leader, "GRAPH <http://e/g> { <http://e/a> <http://e/p> 1, 2, 3 }"));
-    assert!(has(follower, "GRAPH <http://e/g> { <http://e/a> <http://e/p> 1, 2, 3 }"));
-    let trig = vec![Source::bytes("a.trig", "<http://e/h> { <http://e/a> <http://e/q> 7 }")];
-    let done = follower.replace_dataset(trig, &options).expect("it is sound");
+    assert!(has(
+        leader,
+        "GRAPH <http://e/g> { <http://e/a> <http://e/p> 1, 2, 3 }"
+    ));
+    assert!(has(
+        follower,
+        "GRAPH <http://e/g> { <http://e/a> <http://e/p> 1, 2, 3 }"
+    ));
+    let trig = vec![Source::bytes(
+        "a.trig",
+        "<http://e/h> { <http://e/a> <http://e/q> 7 }",
+    )];
+    let done = follower
+        .replace_dataset(trig, &options)
+        .expect("it is sound");
     assert_eq!((done.inserted, done.deleted), (1, 3));
     let graph = NamedNode::new("http://e/h").expect("it is an IRI");
-    let done = follower.drop_graph(Some(&graph), &options).expect("it is there");
+    let done = follower
+        .drop_graph(Some(&graph), &options)
+        .expect("it is there");
     assert_eq!(done.deleted, 1);
     assert_eq!(contents(leader), contents(follower));
     // What documents declare is known at both, and so is what is changed at either.
@@ -172,7 +191,11 @@ fn whole_graphs_and_prefixes_are_written_at_a_follower() {
     let removed = follower.change_prefixes(|table| table.remove("absent"));
     assert!(!removed.expect("the leader is there"));
     for database in [leader, follower] {
-        let known: Vec<_> = database.prefixes().iter().map(|(name, _)| name.to_owned()).collect();
+        let known: Vec<_> = database
+            .prefixes()
+            .iter()
+            .map(|(name, _)| name.to_owned())
+            .collect();
         assert_eq!(known, ["f"]);
     }
 }
@@ -207,6 +230,7 @@ fn loads_at_the_leader_are_transactions_that_followers_get() {
 fn a_follower_merges_where_the_leader_does() {
     let folder = tempfile::tempdir().expect("there is room");
     let mut cluster = Cluster::new(folder.path(), 2, 6, empty);
+    wait_until_awaited(&cluster, 1);
     for round in 0..5 {
         for number in 0..40 {
             insert(cluster.node(1), 100 * round + number).expect("the leader is there");
