@@ -387,7 +387,12 @@ impl Inner {
         // To have waited in vain is no failure of the store, and neither is to have asked a reader.
         let start = writer.begin();
         let merged = start.and_then(|start| self.merge_from(writer, start, which));
-        self.note_merge(merged)
+        let merged = self.note_merge(merged)?;
+        if merged {
+            // That terms were forgotten is a transaction of its own.
+            self.show_latest();
+        }
+        Ok(merged)
     }
 
     /// Merges what had changed at a snapshot that the latest one came after, at which whoever numbers the vertices of
@@ -498,7 +503,9 @@ impl Inner {
         self.trouble.note(done, self.config.merge.retry);
     }
 
-    fn merge_from(
+    /// Merges what had changed at a snapshot, `writer`'s latest or one before that of the same base; the caller has the
+    /// turn.
+    pub(crate) fn merge_from(
         &self,
         writer: MutexGuard<'_, Writer>,
         start: Snapshot,
@@ -541,8 +548,6 @@ impl Inner {
         candidates.settle();
         drop(of_start);
         self.checkpoint_now(self.writer.lock())?;
-        // That terms were forgotten is a transaction of its own.
-        self.show_latest();
         Ok(true)
     }
 

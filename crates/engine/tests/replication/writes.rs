@@ -72,7 +72,10 @@ fn acknowledged_writes_of_many_threads_stay_while_links_break() {
         for number in 1..=40 {
             let node = cluster.node(random.below(3) as usize);
             let fact = format!("<http://e/t{thread}> <http://e/n> {number}");
-            match node.update(&format!("INSERT DATA {{ {fact} }}")) {
+            // Vertices of several characteristic sets, whose numbers come from as many extents.
+            let (vertex, set) = (format!("<http://e/v{thread}-{number}>"), number % 3);
+            let more = format!("{vertex} a <http://e/c{set}> ; <http://e/q{set}> \"{vertex}\"");
+            match node.update(&format!("INSERT DATA {{ {fact} . {more} }}")) {
                 Ok(_) => {
                     assert!(
                         has(node, &fact),
