@@ -187,6 +187,7 @@ fn report(directory: &Directory) -> Result<StoreReport, EngineError> {
 mod tests {
     use super::*;
     use crate::Config;
+    use crate::merge::Which;
 
     /// Between the sync of a transaction and the moment at which readers see it, a merge may end:
     /// what they see is then upon a base whose files are gone.
@@ -206,7 +207,10 @@ mod tests {
             interned.expect("there are few literals");
             writer.append_terms(working).expect("there is room")
         };
-        database.compact().expect("there is room");
+        let writer = inner.writer.lock();
+        let start = writer.begin().expect("nothing failed");
+        let merged = inner.merge_from(writer, start, Which::All);
+        merged.expect("there is room");
         let (seen, latest) = (
             database.graph().snapshot.number(),
             inner.writer.lock().latest.number(),

@@ -85,6 +85,11 @@ pub struct Config {
     pub transport: Option<TransportOfTables>,
     /// When changes are merged into the base.
     pub merge: MergePolicy,
+    /// The database is to be one of copies that follow each other ([`Database::replicate`]), and merges nothing
+    /// before it is: its merges must agree with those of the others. Default: no.
+    ///
+    /// [`Database::replicate`]: crate::Database::replicate
+    pub is_replicated: bool,
     /// Which files LOAD may read. Default: all that the process may.
     pub load: LoadPolicy,
     /// Which addresses of the web LOAD may read. Default: any.
@@ -272,6 +277,7 @@ impl Default for Config {
             between_shards: None,
             transport: None,
             merge: MergePolicy::default(),
+            is_replicated: false,
             load: LoadPolicy::default(),
             load_addresses: AddressPolicy::Any,
             load_response_bytes: 4 << 30,

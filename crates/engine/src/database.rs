@@ -25,6 +25,7 @@ use crate::load::{self, LoadReport};
 use crate::merge::{Signal, Trouble, Which};
 use crate::prefixes::{self, Prefixes};
 use crate::query::{QueryResults, Running};
+use crate::replica::Role;
 use crate::request_memory::RequestMemory;
 use crate::shards::LastShards;
 use crate::statistics::{DatabaseStatistics, GraphSizes, QuadCounts};
@@ -41,8 +42,9 @@ const SHORT_TEXT_BYTES: usize = 4 << 10;
 #[derive(Clone)]
 pub struct Database {
     inner: Arc<Inner>,
-    /// Behind `inner`: what its thread holds is gone when the last of these is.
-    _open: Arc<Open>,
+    /// Behind `inner`: what its thread holds is gone when the last of these is. None for a thread of the database
+    /// itself, which ends before.
+    _open: Option<Arc<Open>>,
 }
 
 /// Ends the threads of a database with its last clone: a merge under way is given up at its next step,
@@ -50,10 +52,14 @@ pub struct Database {
 struct Open {
     signal: Arc<Signal>,
     pool: Arc<Pool>,
+    replica: Arc<OnceLock<Arc<Role>>>,
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
+        if let Some(role) = self.replica.get() {
+            role.stop();
+        }
         self.pool.stop();
         self.signal.stop();
     }
@@ -88,6 +94,8 @@ pub(crate) struct Inner {
     pub(crate) shards: LastShards,
     pub(crate) streams: Streams,
     pub(crate) prefixes: Prefixes,
+    /// The database's part among copies of its store, once it has one.
+    pub(crate) replica: Arc<OnceLock<Arc<Role>>>,
     pub(crate) config: Config,
     recovery: Recovery,
     /// The seed of the next query.
@@ -301,6 +309,8 @@ impl Database {
                 revocations: Vec::new(),
                 read_from,
                 published: Arc::clone(&streams.published),
+                leads: None,
+                follows: false,
             }),
             log_failure,
             turn: Turn::default(),
@@ -318,18 +328,30 @@ impl Database {
             workers: Arc::new(Workers::with_start(config.threads.saturating_sub(1), start)),
             streams,
             prefixes: Prefixes::new(is_read_only),
+            replica: Arc::default(),
             config,
             recovery,
             seed: AtomicU64::new(now.as_nanos() as u64),
         };
         let signal = Arc::clone(&inner.signal);
         let pool = Arc::clone(&inner.streams.pool);
+        let replica = Arc::clone(&inner.replica);
         let inner = Arc::new(inner);
         inner.note_opening();
+        let open = Open {
+            signal,
+            pool,
+            replica,
+        };
         Self {
             inner,
-            _open: Arc::new(Open { signal, pool }),
+            _open: Some(Arc::new(open)),
         }
+    }
+
+    /// The same database for one of its own threads, which its last clone waits for.
+    pub(crate) fn within(inner: Arc<Inner>) -> Self {
+        Self { inner, _open: None }
     }
 
     pub(crate) fn inner(&self) -> &Arc<Inner> {
@@ -438,7 +460,10 @@ impl Database {
         let data = data.err().map(|error| Failure::Data {
             reason: error.to_string(),
         });
-        log.into_iter().chain(data).chain(merge).collect()
+        let followed = self.inner.follower().and_then(|follower| follower.ended());
+        let followed = followed.map(|reason| Failure::Replication { reason });
+        let failures = log.into_iter().chain(data).chain(merge);
+        failures.chain(followed).collect()
     }
 
     /// What opening the stored database found in its log.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use jindou_exec::{ExecError, ServiceError, SubQueryWireError, WireError};
 use jindou_ingest::IngestError;
+use jindou_model::SnapshotNumber;
 use jindou_plan::{NoStack, PlanError, Span, SyntaxError, position};
 use jindou_store::StoreError;
 
@@ -251,9 +252,65 @@ pub enum EngineError {
     /// Nodes cannot read each other's memory.
     #[error(transparent)]
     Fabric(#[from] jindou_fabric::FabricError),
-    /// The database cannot be a node of a cluster.
+    /// The database cannot be a node of a cluster, or cannot do this while it is one.
     #[error("{0}")]
     Cluster(&'static str),
+    /// The node that takes all writes of the cluster is away. Nothing was changed.
+    #[error(
+        "node {node}, which takes all writes of the cluster, is away; nothing was changed; try again later"
+    )]
+    LeaderLost {
+        /// Its name.
+        node: String,
+    },
+    /// The node that takes all writes was lost after a write had been sent to it.
+    #[error(
+        "node {node}, which takes all writes of the cluster, has not said whether this one was done; look \
+         at the data before it is sent again"
+    )]
+    WriteUnknown {
+        /// Its name.
+        node: String,
+    },
+    /// A write was done, and the copy at this node does not have it yet.
+    #[error(
+        "the write was done at node {node} as snapshot {}, which this node does not have yet", .snapshot.0
+    )]
+    Behind {
+        /// The node that takes all writes.
+        node: String,
+        /// The first snapshot that has it.
+        snapshot: SnapshotNumber,
+    },
+    /// A write failed at the node that takes all writes, for a reason that has no variant of its own here.
+    #[error("{message}")]
+    AtLeader {
+        /// Who has to do something about it.
+        class: LeaderErrorClass,
+        /// What that node says.
+        message: String,
+    },
+    /// A transaction of a cluster is larger than its nodes send each other. Nothing was changed.
+    #[error(
+        "the transaction has {bytes} bytes, and nodes of a cluster send each other {limit_bytes} at most; \
+         load large files before the cluster is started"
+    )]
+    TransactionTooLarge {
+        /// Its bytes.
+        bytes: u64,
+        /// What they may send.
+        limit_bytes: u64,
+    },
+    /// What is loaded into a cluster, as one transaction, takes more memory than all requests may hold
+    /// together. Nothing was changed.
+    #[error(
+        "as one transaction of a cluster the load needs more than the {limit_bytes} bytes that all requests \
+         may hold together; load large files before the cluster is started"
+    )]
+    LoadBeyondPool {
+        /// What they may hold.
+        limit_bytes: u64,
+    },
     /// The address at which a node meets others cannot be had.
     #[error("other nodes cannot be met at {address}: {source}")]
     NodeAddress {
@@ -359,6 +416,26 @@ pub enum EngineError {
     /// Anything else about the store: see the error inside.
     #[error(transparent)]
     Store(StoreError),
+}
+
+/// Who has to do something about a write that failed at another node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[non_exhaustive]
+pub enum LeaderErrorClass {
+    /// The client: the request is wrong.
+    Request,
+    /// The client: what it asks for does not agree with what is there.
+    Conflict,
+    /// Nobody: it may be tried again later.
+    Unavailable,
+    /// An endpoint or a server of documents gave no use.
+    Elsewhere,
+    /// An endpoint or a server of documents did not answer in time.
+    ElsewhereTimedOut,
+    /// Whoever keeps the disk of the node.
+    DiskFull,
+    /// We: it is a mistake of ours, or of the node's files.
+    Internal,
 }
 
 /// A hint as it stands after a message.

@@ -16,7 +16,8 @@ use crate::background::SHORT_TEXT_BYTES;
 use crate::deadline::Deadline;
 use crate::document::{Document, GraphNames};
 use crate::large_document::LargeDocument;
-use crate::load::{is_little, release_free_memory};
+use crate::load::{beyond_pool, is_little, release_free_memory};
+use crate::replica::Target;
 use crate::transact::{Execute, Execution, Search};
 use crate::update::Run;
 use crate::{Database, EngineError, UpdateOptions, UpdateReport, document};
@@ -95,6 +96,9 @@ impl Database {
         options: &UpdateOptions,
     ) -> Result<UpdateReport, EngineError> {
         let inner = self.inner();
+        if let Some(follower) = inner.follower() {
+            return follower.drop_graph(inner, graph, options);
+        }
         let deadline = options.deadline(inner);
         let execute = |working: &mut Snapshot, deadline: &Deadline, execution| {
             let mut run = Run::new(inner, options, deadline, working).for_execution(execution);
@@ -151,6 +155,11 @@ impl Database {
         replace: bool,
     ) -> Result<UpdateReport, EngineError> {
         let inner = self.inner();
+        if let Some(follower) = inner.follower() {
+            let target = (Target::Dataset, replace);
+            let done = follower.write_documents(inner, target, documents, options)?;
+            return Ok(done.update);
+        }
         let deadline = options.deadline(inner);
         // Read before anybody has to wait for it.
         let names = GraphNames::Any { otherwise: None };
@@ -208,7 +217,12 @@ impl Database {
     ) -> Result<UpdateReport, EngineError> {
         let is_long = content.is_long();
         match removes || is_long {
-            true => self.search_and_transact(deadline, &search(execute, is_long)),
+            true => {
+                let done = self.search_and_transact(deadline, &search(execute, is_long));
+                let is_load =
+                    matches!(content, Content::Large(_)) && self.inner().leader().is_some();
+                done.map_err(|error| if is_load { beyond_pool(error) } else { error })
+            }
             false => self.transact(deadline, |working| {
                 execute(working, deadline, Execution::default())
             }),
@@ -223,6 +237,10 @@ impl Database {
         replace: bool,
     ) -> Result<GraphReport, EngineError> {
         let inner = self.inner();
+        if let Some(follower) = inner.follower() {
+            let target = (Target::Graph(graph), replace);
+            return follower.write_documents(inner, target, documents, options);
+        }
         let deadline = options.deadline(inner);
         // Read before anybody has to wait for it.
         let all = graph.cloned();
@@ -289,6 +307,10 @@ impl Content {
         stands: &dyn Fn(&Snapshot) -> bool,
     ) -> Result<LargeDocument, Self> {
         let graph = &database.graph().snapshot;
+        // What becomes part of the base is not in the log, by which copies of the store follow.
+        if database.inner().leader().is_some() {
+            return Err(self);
+        }
         match self {
             Self::Large(document) if !is_little(document.quads(), graph) && stands(graph) => {
                 Ok(document)

@@ -23,4 +23,10 @@ pub enum Failure {
         /// What was said.
         reason: String,
     },
+    /// The copy of another node's store takes no transactions of that node any more, until it is opened again.
+    #[error("this copy follows the cluster no more: {reason}")]
+    Replication {
+        /// What was said.
+        reason: String,
+    },
 }

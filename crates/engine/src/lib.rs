@@ -49,6 +49,7 @@ mod progress;
 mod quads;
 mod query;
 mod reads;
+mod replica;
 mod request_memory;
 pub mod results;
 mod service;
@@ -72,7 +73,7 @@ pub use config::{
 };
 pub use database::{DataMemory, Database};
 pub use delta::UpdateDelta;
-pub use error::{EngineError, TextPlace};
+pub use error::{EngineError, LeaderErrorClass, TextPlace};
 pub use graph_store::GraphReport;
 pub use health::Failure;
 pub use jindou_cluster::RemoteReads;
@@ -85,9 +86,9 @@ pub use jindou_exec::{
 };
 pub use jindou_ingest as ingest;
 pub use jindou_ingest::LoadOptions;
-pub use jindou_model::SnapshotNumber;
 pub use jindou_model::TermId;
 pub use jindou_model::printable;
+pub use jindou_model::{NodeId, SnapshotNumber};
 pub use jindou_partition::{MapError, Shards, ShardsError};
 pub use jindou_store::log::Fsync;
 pub use jindou_store::{DurabilityOptions, Recovery, StoreError, StoreFile};
@@ -105,6 +106,7 @@ pub use prefixes::{PrefixError, PrefixTable};
 pub use progress::QueryProgress;
 pub use quads::GraphSelection;
 pub use query::QueryResults;
+pub use replica::{FollowerStatus, Replica, ReplicaOptions, ReplicaStatus, ReplicaWay};
 #[cfg(target_os = "linux")]
 pub use shards::member::ClusterOptions;
 pub use solutions::{Batch, Solution, Solutions, TermDecoder};

@@ -21,6 +21,7 @@ use crate::deadline::Deadline;
 use crate::request_memory::RequestMemory;
 use crate::transact::{Execution, Search};
 use crate::turn::Occupation;
+use crate::update::{NAMED_CHANGE_BYTES, TERM_COPIES};
 use crate::writer::Writer;
 use crate::{Database, EngineError};
 
@@ -99,6 +100,17 @@ pub(crate) fn is_little(quads: u64, graph: &Snapshot) -> bool {
     quads <= MOST_LOGGED.min(there / LOGGED_SHARE)
 }
 
+/// The error of what a copy of a store loads as one transaction: a hint to load it before there are copies.
+pub(crate) fn beyond_pool(error: EngineError) -> EngineError {
+    match error {
+        EngineError::PoolExhausted { limit_bytes }
+        | EngineError::DocumentBeyondPool { limit_bytes } => {
+            EngineError::LoadBeyondPool { limit_bytes }
+        }
+        error => error,
+    }
+}
+
 /// Gives back what the load no longer needs, the threads that build included: each keeps what it
 /// allocated.
 pub(crate) fn release_free_memory() {
@@ -152,9 +164,12 @@ impl Database {
     ///
     /// What is little beside the graph is committed as an update is. Anything else waits for its turn
     /// as [`Database::compact`] does, once it is read, and becomes part of the base with all that
-    /// changed before; that costs a pass over the predicates that changed.
+    /// changed before; that costs a pass over the predicates that changed. While other copies of the store follow
+    /// ([`Database::replicate`]), everything is committed as an update is, whatever its size.
     ///
     /// # Errors
+    /// [`EngineError::Cluster`] for a copy that follows another store, and [`EngineError::LoadBeyondPool`] for what a
+    /// transaction takes more memory for than there is;
     /// [`EngineError::Busy`] if something else was under way for all that time, or as an update for
     /// what is committed as one; the first bad statement with its file, line and column; what the
     /// operating system says. The graph is then as it was. With [`LoadOptions::lenient`] bad statements are skipped and
@@ -176,7 +191,10 @@ impl Database {
         // First, so that an error of this has stored nothing.
         inner.learn_prefixes(&collected.report.prefixes)?;
         let quads = collected.sinks.iter().map(BulkSink::quads).sum();
-        if is_little(quads, &self.graph().snapshot) {
+        if inner.leader().is_some() {
+            let _memory = inner.reserve_for_load(&collected.sinks)?;
+            self.load_as_transaction(&collected.sinks)?;
+        } else if is_little(quads, &self.graph().snapshot) {
             self.load_as_transaction(&collected.sinks)?;
         } else {
             let deadline = inner.deadline_of_turn();
@@ -218,6 +236,19 @@ impl Inner {
     /// When a load has waited long enough.
     pub(crate) fn deadline_of_turn(&self) -> Deadline {
         Deadline::new(Instant::now(), self.config.query_timeout, None)
+    }
+
+    /// Memory for what was collected as changes and new terms.
+    ///
+    /// # Errors
+    /// [`EngineError::LoadBeyondPool`].
+    fn reserve_for_load(&self, sinks: &[BulkSink]) -> Result<RequestMemory, EngineError> {
+        let quads: u64 = sinks.iter().map(BulkSink::quads).sum();
+        let text_bytes: u64 = sinks.iter().map(BulkSink::text_bytes).sum();
+        let mut memory = RequestMemory::new(self.config.memory_pool.as_ref());
+        let bytes = quads * NAMED_CHANGE_BYTES as u64 + text_bytes * TERM_COPIES as u64;
+        memory.take(bytes).map_err(beyond_pool)?;
+        Ok(memory)
     }
 
     /// Makes what was collected part of the base, if `stands` is true of the snapshot that it comes

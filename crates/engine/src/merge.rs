@@ -303,11 +303,21 @@ impl Inner {
         let latest = self.graph.load();
         let mut state = self.signal.state.lock();
         state.transactions += 1;
-        let is_due = policy.is_due(&latest.snapshot) || policy.is_fold_due(&latest.snapshot);
+        let merges = self.check_may_merge().is_ok();
+        let is_due = merges && policy.is_due(&latest.snapshot);
+        let is_due = is_due || policy.is_fold_due(&latest.snapshot);
         if is_due && !state.is_due {
             state.is_due = true;
             self.signal.changed.notify_all();
         }
+        self.start_maintenance(&mut state);
+    }
+
+    /// Has the maintenance thread look at what is due now.
+    pub(crate) fn note_due(self: &Arc<Self>) {
+        let mut state = self.signal.state.lock();
+        state.is_due = true;
+        self.signal.changed.notify_all();
         self.start_maintenance(&mut state);
     }
 
@@ -373,8 +383,39 @@ impl Inner {
         let _one = self.turn.take(Occupation::Merge, deadline)?;
         let writer = self.take_writer(Occupation::Merge, deadline)?;
         writer.check_opened_to_write()?;
+        self.check_may_merge()?;
         // To have waited in vain is no failure of the store, and neither is to have asked a reader.
-        let merged = self.merge_now(writer, which);
+        let start = writer.begin();
+        let merged = start.and_then(|start| self.merge_from(writer, start, which));
+        let merged = self.note_merge(merged)?;
+        if merged {
+            // That terms were forgotten is a transaction of its own.
+            self.show_latest();
+        }
+        Ok(merged)
+    }
+
+    /// Merges what had changed at a snapshot that the latest one came after, at which whoever numbers the vertices of
+    /// this store closed its extents. Returns false if that is not of the latest base any more, or nothing changed.
+    ///
+    /// # Errors
+    /// As [`Inner::merge`].
+    pub(crate) fn merge_at(
+        &self,
+        start: Snapshot,
+        deadline: &Deadline,
+    ) -> Result<bool, EngineError> {
+        let _one = self.turn.take(Occupation::Merge, deadline)?;
+        let writer = self.take_writer(Occupation::Merge, deadline)?;
+        let which = self.due_at_close(&start);
+        let Some(which) = which.filter(|_| writer.latest.is_of_generation_of(&start)) else {
+            return Ok(false);
+        };
+        let merged = self.merge_from(writer, start, which);
+        self.note_merge(merged)
+    }
+
+    fn note_merge(&self, merged: Result<bool, EngineError>) -> Result<bool, EngineError> {
         if merged.is_err() {
             self.writer.lock().abandon();
         }
@@ -390,6 +431,7 @@ impl Inner {
         let _one = self.turn.take(Occupation::Merge, deadline)?;
         let mut writer = self.take_writer(Occupation::Merge, deadline)?;
         writer.check_opened_to_write()?;
+        self.check_may_renumber()?;
         self.streams.check_without_tuples()?;
         let start = writer.begin()?;
         let base = self.builders()?.install(|| rebuild(&start))?;
@@ -461,13 +503,14 @@ impl Inner {
         self.trouble.note(done, self.config.merge.retry);
     }
 
-    fn merge_now(
+    /// Merges what had changed at a snapshot, `writer`'s latest or one before that of the same base; the caller has the
+    /// turn.
+    pub(crate) fn merge_from(
         &self,
         writer: MutexGuard<'_, Writer>,
+        start: Snapshot,
         which: Which<'_>,
     ) -> Result<bool, EngineError> {
-        // What cannot become current need not be built.
-        let start = writer.begin()?;
         let last = writer.last.clone();
         let directory = writer.store.as_ref().map(|s| Arc::clone(s.directory()));
         let predicates = which.of(&start);
@@ -475,11 +518,17 @@ impl Inner {
             return Ok(false);
         }
         start.close_extents();
+        if let Some(leader) = &writer.leads {
+            leader.queue_closed(start.number());
+        }
         drop(writer);
         if let Some((log, ticket)) = last {
             // What is not on the device is not seen either, and its log may have failed.
             let synced = log.sync(ticket);
             synced.map_err(|error| self.writer.lock().refused(error))?;
+        }
+        if let Some(leader) = self.leader() {
+            leader.send(start.number());
         }
         let of_start = start.clone();
         let merged = self
@@ -506,7 +555,7 @@ impl Inner {
     fn go_over(&self, merged: Merged, start: &Snapshot) -> Result<(), EngineError> {
         let mut writer = self.writer.lock();
         // Nobody may write to what failed meanwhile.
-        let latest = writer.begin()?;
+        let latest = writer.begin_fold()?;
         let rebase = Rebase::new(merged, &latest);
         let mut latest = rebase.apply(&latest);
         if let Some(store) = &mut writer.store {
@@ -530,21 +579,19 @@ impl Inner {
         Ok(())
     }
 
-    /// Has the latest snapshot forget terms that nothing uses; true if it did. Where the log takes no
-    /// more they stay.
+    /// Has the latest snapshot forget terms that nothing uses, by a transaction of its own; true if it did. Where the
+    /// log takes no more they stay, as they do in a copy of a store until that forgets them.
     fn forget(&self, writer: &mut Writer, latest: &mut Snapshot, unused: &[TermId]) -> bool {
-        if unused.is_empty() {
+        if unused.is_empty() || writer.follows {
             return false;
         }
-        if let Some(store) = &writer.store {
-            let transaction = Transaction::forgetting(latest, unused.to_vec());
-            match store.append(&transaction) {
-                Ok(ticket) => writer.last = Some((Arc::clone(store.log()), ticket)),
-                Err(error) => {
-                    writer.refused(error);
-                    return false;
-                }
-            }
+        let before = latest.number();
+        latest.set_number(SnapshotNumber(before.0 + 1));
+        let transaction = Transaction::forgetting(latest, unused.to_vec());
+        if let Err(error) = writer.log(&transaction) {
+            tracing::warn!(%error, "terms that nothing uses stay until the next merge");
+            latest.set_number(before);
+            return false;
         }
         latest.forget_terms(unused);
         true
@@ -597,7 +644,7 @@ impl Inner {
 
     fn checkpoint_now(&self, mut writer: MutexGuard<'_, Writer>) -> Result<(), EngineError> {
         let (checkpoint, directory) = {
-            let latest = writer.begin()?;
+            let latest = writer.begin_fold()?;
             let Some(store) = &mut writer.store else {
                 return Ok(());
             };
@@ -736,10 +783,21 @@ impl Inner {
         self.config.merge.due(latest, quiet, is_searched)
     }
 
+    /// The merge that is due at a snapshot at which it may begin, and may not again before long: what is worth it in a
+    /// quiet moment is worth it now.
+    pub(crate) fn due_at_close(&self, snapshot: &Snapshot) -> Option<Which<'static>> {
+        let policy = &self.config.merge;
+        policy.due(snapshot, policy.idle, false)
+    }
+
     /// Does what is due most, after so much time without a transaction.
     fn maintain(&self, quiet: Duration) -> Result<(), EngineError> {
         let policy = &self.config.merge;
-        let due = self.due_merge(quiet);
+        if let Some(start) = self.follower().and_then(|follower| follower.take_closed()) {
+            return self.merge_at(start, &Deadline::never()).map(drop);
+        }
+        let may_merge = self.check_may_merge().is_ok();
+        let due = self.due_merge(quiet).filter(|_| may_merge);
         let fold_is_due = policy.is_fold_due(&self.graph.load().snapshot);
         // The background has time.
         let deadline = &Deadline::never();

@@ -12,7 +12,7 @@ use ureq::http::uri::Authority;
 use crate::web::WebError;
 
 /// Which addresses SERVICE may call, or LOAD may read.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum AddressPolicy {
     /// All.
     #[default]
@@ -47,7 +47,7 @@ impl AddressPolicy {
 /// let policy = AddressPolicy::Allowed([prefix].into());
 /// # Ok::<(), jindou_engine::InvalidAddressPrefix>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct AddressPrefix {
     origin: Origin,
     /// Path and query; `/` for all.
@@ -55,7 +55,7 @@ pub struct AddressPrefix {
 }
 
 /// Where a server is, as far as connecting to it goes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 struct Origin {
     is_https: bool,
     user: Option<String>,

@@ -224,6 +224,11 @@ pub(crate) struct Prefixes {
 }
 
 impl Prefixes {
+    /// The table as it is now.
+    pub(crate) fn table(&self) -> Arc<PrefixTable> {
+        self.current.load_full()
+    }
+
     pub(crate) fn is_read_only(&self) -> bool {
         self.is_read_only
     }
@@ -289,8 +294,8 @@ impl Database {
     /// Changes the prefixes that the database knows, while nobody else does.
     ///
     /// # Errors
-    /// [`EngineError::ReadOnly`] for a store that was opened to be read; what the operating system says.
-    /// They are then as they were.
+    /// [`EngineError::ReadOnly`] for a store that was opened to be read; what the operating system says; of a copy that
+    /// follows another store, which has that change them, as [`Database::update_with`]. They are then as they were.
     pub fn change_prefixes<T>(
         &self,
         change: impl FnOnce(&mut PrefixTable) -> T,
@@ -306,6 +311,13 @@ impl Database {
                 directory.unwrap_or_default()
             );
             return Err(EngineError::ReadOnly { reason });
+        }
+        if let Some(follower) = inner.follower() {
+            let before = self.prefixes();
+            let mut after = PrefixTable::clone(&before);
+            let changed = change(&mut after);
+            follower.change_prefixes(inner, &before, &after)?;
+            return Ok(changed);
         }
         inner.change_prefixes(change)
     }
@@ -355,9 +367,21 @@ impl Inner {
             if let Some(directory) = &self.directory {
                 PrefixFile::write(directory, table.iter())?;
             }
-            self.prefixes.current.store(Arc::new(table));
+            let table = Arc::new(table);
+            self.prefixes.current.store(Arc::clone(&table));
+            if let Some(leader) = self.leader() {
+                leader.send_prefixes(&table);
+            }
         }
         Ok(changed)
+    }
+
+    /// Replaces all prefixes by those of the store that this one follows.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub(crate) fn replace_prefixes(&self, table: PrefixTable) -> Result<(), EngineError> {
+        self.change_prefixes(|known| *known = table)
     }
 
     /// Puts the prefixes into a copy of the store.

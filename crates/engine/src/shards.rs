@@ -1,5 +1,7 @@
 //! The graph that queries ask: the snapshot, or the shards that it is cut into, at one node or several.
 
+#[cfg(target_os = "linux")]
+mod copies;
 mod holders;
 #[cfg(target_os = "linux")]
 pub(crate) mod member;

@@ -351,7 +351,8 @@ impl Inner {
             let of_load = self.load_bytes.load(Relaxed);
             (self.config.merge).is_overdue(&self.graph.load().snapshot, of_load)
         };
-        while is_overdue() {
+        // Where none may begin yet, nobody waits for one.
+        while self.check_may_merge().is_ok() && is_overdue() {
             // What failed a moment ago is not tried by each update that comes.
             if let Some(failed) = self.trouble.reason() {
                 return Err(EngineError::ReadOnly {

@@ -103,16 +103,21 @@ impl Database {
     /// a stored database has it on the device (unless it was opened with `fsync` off), and every
     /// query that begins later sees it.
     ///
-    /// Updates are executed one after another; queries go on meanwhile.
+    /// Updates are executed one after another; queries go on meanwhile. A copy of another store has that execute them
+    /// ([`Database::replicate`]): files that they name are then that one's.
     ///
     /// # Errors
-    /// What is wrong with the request, the limit that it met, or [`EngineError::ReadOnly`].
+    /// What is wrong with the request, the limit that it met, or [`EngineError::ReadOnly`]; of a copy that follows
+    /// another store also [`EngineError::LeaderLost`], [`EngineError::WriteUnknown`] and [`EngineError::Behind`].
     pub fn update_with(
         &self,
         text: &str,
         options: UpdateOptions,
     ) -> Result<UpdateReport, EngineError> {
         let inner = self.inner();
+        if let Some(follower) = inner.follower() {
+            return follower.update(inner, text, &options);
+        }
         let deadline = options.deadline(inner);
         let replaced = !options.using_graphs.is_empty() || !options.using_named_graphs.is_empty();
         let dataset = replaced.then(|| Dataset {
@@ -286,11 +291,11 @@ fn decode_path(path: &str) -> std::path::PathBuf {
 const CHANGE_BYTES: usize = 288;
 
 /// The same for a quad of a named graph: beside the quad, an edge of their layer may change.
-const NAMED_CHANGE_BYTES: usize = 352;
+pub(crate) const NAMED_CHANGE_BYTES: usize = 352;
 
 /// How often new terms are there until they are the database's: here, in the transaction, and in
 /// its record for the log. A test measures it.
-const TERM_COPIES: usize = 3;
+pub(crate) const TERM_COPIES: usize = 3;
 
 /// A request under way.
 pub(crate) struct Run<'a> {

@@ -14,6 +14,7 @@ use jindou_store::{Directory, DurableStore, Snapshot, Stage, StoreError, Transac
 use crate::EngineError;
 use crate::database::Inner;
 use crate::graph::StoredGraph;
+use crate::replica::{FOLLOWER_WRITES, Leader};
 use crate::streams::{Published, Revocation};
 
 /// What the thread that holds the writer's lock may change.
@@ -33,6 +34,10 @@ pub(crate) struct Writer {
     pub(crate) read_from: Option<Arc<Directory>>,
     /// Who hears of each transaction.
     pub(crate) published: Arc<Published>,
+    /// What sends each transaction to the copies of the store, where this one orders them.
+    pub(crate) leads: Option<Arc<Leader>>,
+    /// This is a copy of the store, which applies the transactions of another one and has none of its own.
+    pub(crate) follows: bool,
 }
 
 /// A transaction that was appended to the log, or had nothing to append.
@@ -46,10 +51,14 @@ impl Writer {
     /// A copy of the latest snapshot, to be changed by a transaction.
     ///
     /// # Errors
-    /// [`EngineError::ReadOnly`] after the log failed, or where the database was opened to be read.
+    /// [`EngineError::ReadOnly`] after the log failed, or where the database was opened to be read;
+    /// [`EngineError::Cluster`] where it follows another one.
     pub(crate) fn begin(&self) -> Result<Snapshot, EngineError> {
         self.check_opened_to_write()?;
-        self.begin_fold()
+        match self.follows {
+            true => Err(EngineError::Cluster(FOLLOWER_WRITES)),
+            false => self.begin_fold(),
+        }
     }
 
     /// # Errors
@@ -181,12 +190,7 @@ impl Writer {
         // New terms alone change no answer.
         let has_changes = !stages.is_empty();
         let transaction = Transaction::between(&self.latest, &changed, stages);
-        if let Some(store) = &self.store {
-            match store.append(&transaction) {
-                Ok(ticket) => self.last = Some((Arc::clone(store.log()), ticket)),
-                Err(error) => return Err(self.refused(error)),
-            }
-        }
+        self.log(&transaction)?;
         changed.keep_terms();
         if has_changes {
             self.published.note(&self.latest, &changed);
@@ -196,6 +200,53 @@ impl Writer {
             snapshot: changed,
             place: self.last.clone(),
         })
+    }
+
+    /// Appends a transaction to the log, if there is one, and queues it for the copies of the store.
+    ///
+    /// # Errors
+    /// As [`Writer::append`]; [`EngineError::TransactionTooLarge`] for the copies.
+    pub(crate) fn log(&mut self, transaction: &Transaction) -> Result<(), EngineError> {
+        let Some(store) = &self.store else {
+            return Ok(());
+        };
+        let mut bytes = Vec::new();
+        transaction.encode(&mut bytes);
+        if let Some(leader) = &self.leads {
+            leader.check_size(bytes.len())?;
+        }
+        match store.append_encoded(&bytes) {
+            Ok(ticket) => self.last = Some((Arc::clone(store.log()), ticket)),
+            Err(error) => return Err(self.refused(error)),
+        }
+        if let Some(leader) = &self.leads {
+            leader.queue(transaction.number, bytes);
+        }
+        Ok(())
+    }
+
+    /// Makes a snapshot that a transaction of the store that this one follows led to, with these bytes, the latest.
+    ///
+    /// # Errors
+    /// As [`Writer::append`]. The terms of the snapshot are kept all the same: no other one may follow.
+    pub(crate) fn follow(
+        &mut self,
+        next: Snapshot,
+        transaction: &[u8],
+    ) -> Result<Appended, EngineError> {
+        assert!(
+            self.follows,
+            "a store that follows no other one is not written so"
+        );
+        self.latest.base().check()?;
+        if let Some(store) = &self.store {
+            match store.append_encoded(transaction) {
+                Ok(ticket) => self.last = Some((Arc::clone(store.log()), ticket)),
+                Err(error) => return Err(self.refused(error)),
+            }
+        }
+        self.latest = next;
+        Ok(self.unchanged())
     }
 
     /// Makes the first snapshot of the next generation, whose base is written, the latest: its files
@@ -269,7 +320,8 @@ impl Drop for Between<'_> {
 }
 
 impl Inner {
-    /// Waits until a transaction is on the device and lets readers see it.
+    /// Waits until a transaction is on the device, and on those of the copies of the store that are there, and
+    /// lets readers see it.
     ///
     /// # Errors
     /// [`EngineError::ReadOnly`] if the log failed: nobody knows whether the transaction is
@@ -285,6 +337,9 @@ impl Inner {
             if writer.store.as_ref().is_none_or(is_current) {
                 return Err(writer.refused(error));
             }
+        }
+        if let Some(leader) = self.leader() {
+            leader.publish(appended.snapshot.number());
         }
         let place = |snapshot: &Snapshot| (snapshot.generation(), snapshot.number());
         let (.., merges) = appended.snapshot.place();
@@ -308,7 +363,8 @@ impl Inner {
         }
     }
 
-    /// Lets readers see what is committed as soon as it is on the device, upon the base that is current:
+    /// Lets readers see what is committed as soon as it is on the device, and on those of the copies of the store
+    /// that are there, upon the base that is current:
     /// what they see after a merge may be upon the one before, whose files are gone, until what was being
     /// written to the device meanwhile is shown.
     pub(crate) fn show_latest(&self) {
@@ -318,6 +374,9 @@ impl Inner {
         };
         // Where the log has failed, nothing more will be seen.
         if last.is_none_or(|(log, ticket)| log.sync(ticket).is_ok()) {
+            if let Some(leader) = self.leader() {
+                leader.publish(latest.number());
+            }
             self.show(latest);
         }
     }

@@ -75,4 +75,4 @@ pub use odd::{Faults, Odd};
 pub use prefixes::{MOST_PREFIX_BYTES, MOST_PREFIXES};
 pub use progress::Progress;
 pub use single::{read_document, with_parser_stack};
-pub use source::{Guard, Source};
+pub use source::{Guard, RawSource, Source};

@@ -162,6 +162,78 @@ impl Source {
     pub fn name(&self) -> &str {
         &self.name
     }
+
+    /// Reads it as it is stored, for another process to parse; `None` if it has more than so many bytes. Its
+    /// [guard](Self::with_guard) and [steps](Self::with_json_steps) stay behind.
+    ///
+    /// # Errors
+    /// [`IngestError::Io`], and [`IngestError::NoRegularFile`] for what is to be one.
+    pub fn into_raw(self, most_bytes: usize) -> Result<Option<RawSource>, IngestError> {
+        let name = Arc::clone(&self.name);
+        let failed = |source| IngestError::Io {
+            file: Arc::clone(&name),
+            source,
+        };
+        let mut base_iri = self.base_iri;
+        let mut reader: Box<dyn Read> = match self.input {
+            Input::Bytes(bytes) if bytes.len() > most_bytes => return Ok(None),
+            Input::Bytes(bytes) => Box::new(Cursor::new(bytes)),
+            Input::Stdin => Box::new(io::stdin()),
+            Input::Reader(reader) => reader,
+            Input::File(path) if !path.metadata().map_err(failed)?.is_file() => {
+                return Err(IngestError::NoRegularFile { file: self.name });
+            }
+            Input::Path(path) | Input::File(path) => {
+                let absolute = std::path::absolute(&path).map_err(failed)?;
+                base_iri.get_or_insert_with(|| file_iri(&absolute));
+                Box::new(File::open(path).map_err(failed)?)
+            }
+        };
+        let mut bytes = Vec::new();
+        // One byte more, to see whether there is one.
+        let most = (most_bytes as u64).saturating_add(1);
+        (&mut reader)
+            .take(most)
+            .read_to_end(&mut bytes)
+            .map_err(failed)?;
+        Ok((bytes.len() <= most_bytes).then(|| RawSource {
+            name: self.name.as_ref().to_owned(),
+            bytes,
+            format: self.format,
+            likely: self.likely,
+            compression: self.compression,
+            base_iri,
+        }))
+    }
+}
+
+/// A [`Source`] that was read as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawSource {
+    /// See [`Source::name`].
+    pub name: String,
+    /// What was read, compressed or not.
+    pub bytes: Vec<u8>,
+    /// See [`Source::with_format`].
+    pub format: Option<Format>,
+    /// See [`Source::with_likely_format`].
+    pub likely: Option<Format>,
+    /// See [`Source::with_compression`].
+    pub compression: Option<Compression>,
+    /// See [`Source::with_base_iri`].
+    pub base_iri: Option<String>,
+}
+
+impl From<RawSource> for Source {
+    fn from(raw: RawSource) -> Self {
+        Self {
+            format: raw.format,
+            likely: raw.likely,
+            compression: raw.compression,
+            base_iri: raw.base_iri,
+            ..Self::bytes(raw.name, raw.bytes)
+        }
+    }
 }
 
 impl fmt::Debug for Source {

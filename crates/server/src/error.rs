@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use hyper::StatusCode;
 use jindou_engine::results::ResultsError;
-use jindou_engine::{EngineError, ServiceError, WebError};
+use jindou_engine::{EngineError, LeaderErrorClass, ServiceError, WebError};
 
 use crate::queries::{QueryId, Reason};
 
@@ -232,6 +232,23 @@ impl From<EngineError> for Refusal {
             EngineError::TooManyRegistered { .. } => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, said)
             }
+            EngineError::Cluster(_) => Self::new(StatusCode::CONFLICT, said),
+            EngineError::LeaderLost { .. } => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, said).come_again(MEMORY_SECONDS)
+            }
+            EngineError::WriteUnknown { .. } | EngineError::Behind { .. } => {
+                Self::new(StatusCode::GATEWAY_TIMEOUT, said)
+            }
+            EngineError::AtLeader { class, message } => match status_of(class) {
+                Some(status) => Self::new(status, message),
+                None => {
+                    tracing::error!("a write failed at the node that takes all: {message:?}");
+                    Self::internal()
+                }
+            },
+            EngineError::TransactionTooLarge { .. } | EngineError::LoadBeyondPool { .. } => {
+                Self::new(StatusCode::PAYLOAD_TOO_LARGE, said)
+            }
             EngineError::NoStack { .. }
             | EngineError::SnapshotGone
             | EngineError::ShardLost { .. }
@@ -246,6 +263,19 @@ impl From<EngineError> for Refusal {
             }
         }
     }
+}
+
+/// The status of an error at another node, as that one's server has it; none where it is no client's business.
+fn status_of(class: LeaderErrorClass) -> Option<StatusCode> {
+    Some(match class {
+        LeaderErrorClass::Request => StatusCode::BAD_REQUEST,
+        LeaderErrorClass::Conflict => StatusCode::CONFLICT,
+        LeaderErrorClass::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        LeaderErrorClass::Elsewhere => StatusCode::BAD_GATEWAY,
+        LeaderErrorClass::ElsewhereTimedOut => StatusCode::GATEWAY_TIMEOUT,
+        LeaderErrorClass::DiskFull => StatusCode::INSUFFICIENT_STORAGE,
+        _ => return None,
+    })
 }
 
 /// Whether a disk, or the part of it that may be used, is full.

@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -93,25 +94,22 @@ pub struct Recovery {
 #[derive(Default)]
 struct Assembler {
     bytes: Vec<u8>,
+    /// They are a whole transaction.
+    is_whole: bool,
 }
 
 impl Assembler {
-    /// The transaction that ends with this record, if one does.
-    fn add(
-        &mut self,
-        record: &log::Record<'_>,
-    ) -> Result<Option<Transaction>, crate::TransactionError> {
-        if !record.ends_group {
-            self.bytes.extend_from_slice(record.payload);
-            return Ok(None);
+    /// The bytes of the transaction that ends with this record, if one does.
+    fn add<'a>(&'a mut self, record: &log::Record<'a>) -> Option<&'a [u8]> {
+        if std::mem::take(&mut self.is_whole) {
+            self.bytes.clear();
         }
-        if self.bytes.is_empty() {
-            return Transaction::decode(record.payload).map(Some);
+        if record.ends_group && self.bytes.is_empty() {
+            return Some(record.payload);
         }
         self.bytes.extend_from_slice(record.payload);
-        let transaction = Transaction::decode(&self.bytes)?;
-        self.bytes.clear();
-        Ok(Some(transaction))
+        self.is_whole = record.ends_group;
+        self.is_whole.then_some(&self.bytes)
     }
 }
 
@@ -123,15 +121,15 @@ impl Assembler {
         recovery: &mut Recovery,
         log: &Path,
     ) -> Result<(), StoreError> {
-        let replayed = match self.add(record) {
-            Ok(Some(transaction)) => {
-                recovery.transactions += 1;
-                replay.add(&transaction)
-            }
-            Ok(None) => Ok(()),
-            Err(error) => Err(error.into()),
+        let Some(bytes) = self.add(record) else {
+            return Ok(());
         };
-        replayed.map_err(|error| corrupt(log, &error))
+        let replayed = Transaction::decode(bytes)
+            .map_err(ReplayError::from)
+            .and_then(|transaction| replay.add(&transaction));
+        replayed.map_err(|error| corrupt(log, &error))?;
+        recovery.transactions += 1;
+        Ok(())
     }
 }
 
@@ -293,8 +291,49 @@ impl DurableStore {
     /// [`StoreError::DiskFull`], after which the log is as it was; [`StoreError::LogFailed`] and
     /// [`StoreError::Uncertain`], after which nothing more is taken.
     pub fn append(&self, transaction: &Transaction) -> Result<Ticket, StoreError> {
+        let mut bytes = Vec::new();
+        transaction.encode(&mut bytes);
+        self.append_encoded(&bytes)
+    }
+
+    /// Appends the [bytes](Transaction::encode) of a transaction to the log, as [`DurableStore::append`] does.
+    ///
+    /// # Errors
+    /// As [`DurableStore::append`].
+    ///
+    /// # Panics
+    /// If there are none. Others that are no transaction keep the store from being opened.
+    pub fn append_encoded(&self, transaction: &[u8]) -> Result<Ticket, StoreError> {
         self.check()?;
         append(&self.log, transaction)
+    }
+
+    /// The snapshot of the last checkpoint or base: the log has all transactions after it.
+    #[must_use]
+    pub fn checkpointed(&self) -> SnapshotNumber {
+        self.current.snapshot
+    }
+
+    /// Hands out the [bytes](Transaction::encode) of the transactions that a log had when this was called, in
+    /// order, until `deliver` ends it. The last of them may be on their way to the device.
+    ///
+    /// Costs a pass over the log up to there.
+    ///
+    /// # Errors
+    /// As [`Log::read_back`].
+    pub fn logged(
+        log: &Log,
+        mut deliver: impl FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        let mut assembler = Assembler::default();
+        let read = log.read_back(|record| match assembler.add(&record).map(&mut deliver) {
+            Some(ControlFlow::Break(())) => Err(Stopped::Wanted),
+            Some(ControlFlow::Continue(())) | None => Ok(()),
+        });
+        match read {
+            Ok(()) | Err(Stopped::Wanted) => Ok(()),
+            Err(Stopped::Failed(error)) => Err(error),
+        }
     }
 
     fn check(&self) -> Result<(), StoreError> {
@@ -590,6 +629,18 @@ pub struct Copied {
     pub is_linked: bool,
 }
 
+/// Why a log is read no further.
+enum Stopped {
+    Wanted,
+    Failed(StoreError),
+}
+
+impl From<StoreError> for Stopped {
+    fn from(error: StoreError) -> Self {
+        Self::Failed(error)
+    }
+}
+
 /// A checkpoint under way.
 #[derive(Clone)]
 pub struct Checkpoint {
@@ -682,10 +733,8 @@ fn read_log(
     Ok((replay.finish(), recovery))
 }
 
-fn append(log: &Log, transaction: &Transaction) -> Result<Ticket, StoreError> {
-    let mut bytes = Vec::new();
-    transaction.encode(&mut bytes);
-    let mut pieces = bytes.chunks(RECORD_BYTES).peekable();
+fn append(log: &Log, transaction: &[u8]) -> Result<Ticket, StoreError> {
+    let mut pieces = transaction.chunks(RECORD_BYTES).peekable();
     let mut group = log.group()?;
     while let Some(piece) = pieces.next() {
         if pieces.peek().is_none() {
@@ -707,7 +756,9 @@ fn new_log(
     let log = Log::create(storage, options.log(), generation, base)?;
     let mut last = None;
     for transaction in transactions {
-        last = Some(append(&log, transaction)?);
+        let mut bytes = Vec::new();
+        transaction.encode(&mut bytes);
+        last = Some(append(&log, &bytes)?);
     }
     if let Some(ticket) = last {
         log.sync(ticket)?;

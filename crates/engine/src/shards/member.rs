@@ -5,17 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jindou_cluster::{
-    ForkMessages, LinkOptions, MailLimits, Member, MemberGraphs, MemberOptions, MemberStatus,
-    PeerList, Secret,
+    ForkMessages, LinkOptions, LinkUser, MailLimits, Member, MemberGraphs, MemberOptions,
+    MemberStatus, PeerList, Secret,
 };
 use jindou_exec::{Forks, GraphSource};
 use jindou_fabric::process::{ProcessFabric, ProcessOptions};
 use jindou_model::NodeId;
 use jindou_store::Snapshot;
 
+use super::copies::{ByMember, Copies, Teller, Telling};
 use super::snapshots::Snapshots;
-use crate::database::Inner;
 use crate::graph::StoredGraph;
+use crate::replica::{ReplicaOptions, ReplicaWay};
 use crate::{Database, EngineError};
 
 /// How long two nodes may take to become known to each other.
@@ -40,6 +41,8 @@ pub struct ClusterOptions {
 pub(crate) struct Membership {
     member: Arc<Member>,
     snapshots: Arc<Snapshots>,
+    /// Of a store that is written.
+    _telling: Option<Telling>,
 }
 
 impl Membership {
@@ -62,7 +65,12 @@ impl Membership {
         Ok(self.member.seen(&self.snapshots.own(graph)?))
     }
 
-    fn start(inner: &Inner, mut options: ClusterOptions) -> Result<Self, EngineError> {
+    /// A database's part, and where it is to meet the other nodes.
+    fn new(
+        database: &Database,
+        mut options: ClusterOptions,
+    ) -> Result<(Self, TcpListener), EngineError> {
+        let inner = database.inner();
         let graph = inner.graph.load_full();
         let address = options.peers.peers()[options.node.0 as usize]
             .address
@@ -80,6 +88,23 @@ impl Membership {
         let (snapshots, base) = Snapshots::new(&graph, place, &fabric)?;
         let snapshots = Arc::new(snapshots);
         let graphs = Arc::clone(&snapshots) as Arc<dyn MemberGraphs>;
+        let (way, teller) = (Arc::new(ByMember::default()), Arc::new(Teller::default()));
+        let is_written = !inner.is_read_only();
+        let (nodes, here) = (options.peers.map().nodes().len() as u32, options.node);
+        let user = match is_written {
+            true => {
+                let names = options.peers.peers().iter();
+                let names = names.map(|peer| peer.name.clone()).collect();
+                let way = Arc::clone(&way) as Arc<dyn ReplicaWay>;
+                let replica = database.replicate(ReplicaOptions::new(names, here, way))?;
+                Some(Copies::new(replica, &snapshots, &teller) as Arc<dyn LinkUser>)
+            }
+            false => None,
+        };
+        let identity = match is_written {
+            true => identity_of_written(&graph.snapshot),
+            false => identity(&graph.snapshot),
+        };
         let config = &inner.config;
         let start = config.worker_start.clone();
         let member = Member::new(
@@ -102,11 +127,18 @@ impl Membership {
                 meet_within: MEET_WITHIN,
             },
             fabric,
-            (identity(&graph.snapshot), base, graphs),
-            None,
+            (identity, base, graphs),
+            user,
         );
-        member.meet(listener)?;
-        Ok(Self { member, snapshots })
+        way.begin(&member);
+        let telling = is_written.then(|| teller.start((nodes, here), &way, &snapshots));
+        let telling = telling.transpose();
+        let membership = Self {
+            _telling: telling.map_err(|source| EngineError::Thread { source })?,
+            member,
+            snapshots,
+        };
+        Ok((membership, listener))
     }
 }
 
@@ -120,28 +152,39 @@ fn identity(snapshot: &Snapshot) -> String {
     )
 }
 
+/// Which store this is, whose copies follow one another: each says itself how far it has come.
+fn identity_of_written(snapshot: &Snapshot) -> String {
+    format!("{:016x}, which is written", snapshot.epoch().0)
+}
+
 impl Database {
-    /// Makes this database, which was [opened to be read](Database::open_to_read), one node of a cluster
-    /// whose other nodes read copies of the same store: queries are explored over the shards of all. Copies
-    /// its own shards into memory that the others may read, and meets them in the background
-    /// ([`Database::cluster`] says how that is).
+    /// Makes this database one node of a cluster whose other nodes have copies of the same store: queries are
+    /// explored over the shards of all. Copies its own shards into memory that the others may read, and meets
+    /// them in the background ([`Database::cluster`] says how that is).
+    ///
+    /// Of a store that may be written, which was opened for that
+    /// ([`Config::is_replicated`](crate::Config::is_replicated)), all nodes then have the same transactions
+    /// ([`Database::replicate`]), whichever of them they come to. Of others, which were
+    /// [opened to be read](Database::open_to_read), all have the same snapshot.
     ///
     /// # Errors
-    /// [`EngineError::Cluster`] for a database that can be changed or is a node already,
-    /// [`EngineError::NodeAddress`] where the node's address cannot be had, [`EngineError::Fabric`] and
-    /// [`EngineError::Link`] where the operating system gives no memory or threads.
+    /// [`EngineError::Cluster`] for a database that is a node already or in memory, or can be changed and was not
+    /// opened for it, [`EngineError::NodeAddress`] where the node's address cannot be had,
+    /// [`EngineError::Fabric`] and [`EngineError::Link`] where the operating system gives no memory or threads.
     pub fn join(&self, options: ClusterOptions) -> Result<(), EngineError> {
         let inner = self.inner();
-        if !inner.is_read_only() {
-            return Err(EngineError::Cluster(
-                "only a store that is opened to be read can be one of a cluster",
-            ));
-        }
         if inner.shards.membership().is_some() {
             return Err(EngineError::Cluster("it is a node already"));
         }
-        let membership = Membership::start(inner, options)?;
-        inner.shards.set_membership(membership)
+        let (membership, listener) = Membership::new(self, options)?;
+        let member = Arc::clone(&membership.member);
+        {
+            // What is shown from now on is noted, and here what was shown meanwhile.
+            let _one = inner.showing.lock();
+            membership.snapshots.note_shown(&inner.graph.load_full());
+            inner.shards.set_membership(membership)?;
+        }
+        Ok(member.meet(listener)?)
     }
 
     /// How it is with each node of the cluster; none where this is no node of one.

@@ -115,8 +115,9 @@ impl Database {
     /// while they hold the writer's lock.
     ///
     /// # Errors
-    /// [`EngineError::ReadOnly`].
+    /// [`EngineError::ReadOnly`]; [`EngineError::Cluster`] for a copy of a store that follows, or is followed.
     pub(super) fn check_names_writable(&self) -> Result<(), EngineError> {
+        self.inner().check_may_stream()?;
         self.inner().writer.lock().check_opened_to_write()
     }
 

@@ -124,8 +124,9 @@ impl Database {
     }
 
     /// # Errors
-    /// [`EngineError::ReadOnly`] where streams rest.
+    /// [`EngineError::ReadOnly`] where streams rest; [`EngineError::Cluster`] where there can be none.
     pub(crate) fn check_streams_awake(&self) -> Result<(), EngineError> {
+        self.inner().check_may_stream()?;
         match self.inner().streams.are_resting.load(Relaxed) {
             true => self.check_names_writable(),
             false => Ok(()),

@@ -404,6 +404,31 @@ impl Log {
         writer.complete.values().sum::<u64>() + writer.point.end
     }
 
+    /// Hands out the records that were appended before this was called, in order, from the first file that
+    /// is still there; what is appended meanwhile is not among them. A record may be on its way to the device.
+    ///
+    /// Costs a pass over the files; memory holds one record.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] for a record that is not as it was written; what the operating system says, as
+    /// where a checkpoint removes a file meanwhile; what `deliver` says.
+    pub fn read_back<E: From<StoreError>>(
+        &self,
+        mut deliver: impl FnMut(Record<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Shared {
+            storage,
+            generation,
+            base,
+            ..
+        } = &self.shared;
+        for file in self.files() {
+            let part = (file.number, file.bytes);
+            recover::read_until(&**storage, (*generation, *base), part, &mut deliver)?;
+        }
+        Ok(())
+    }
+
     /// The generation whose log this is.
     #[must_use]
     pub fn generation(&self) -> u64 {

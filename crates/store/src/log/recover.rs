@@ -328,26 +328,7 @@ impl Scan {
         &mut self,
         deliver: &mut impl FnMut(Record<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let reader = &mut self.reader;
-        let mut cursor = Cursor::start(&self.header);
-        while cursor.place < self.records_end {
-            let place = cursor.place;
-            let head = cursor
-                .step(reader)?
-                .map_err(|reason| reader.corrupt(format!("byte {place}, read again: {reason}")))?;
-            let ends_group = match head.kind {
-                Kind::Part => false,
-                Kind::Last => true,
-                Kind::Mark | Kind::Next => continue,
-            };
-            let begin = place + HEAD_BYTES;
-            deliver(Record {
-                sequence: head.sequence,
-                ends_group,
-                payload: reader.bytes(begin..begin + u64::from(head.length))?,
-            })?;
-        }
-        Ok(())
+        deliver_until(&mut self.reader, &self.header, self.records_end, deliver)
     }
 
     /// Makes durable what is kept, and removes what is not. True if that needs to be noted in the
@@ -439,6 +420,50 @@ fn open(
         window_at: 0,
     };
     Ok((reader, header, promise))
+}
+
+/// Hands out the records of a file that end at or before the byte `end`, where a record ends: all that
+/// precedes it was appended by this process or recovered by it, and stays as it is.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] if a record is not as it was written; what the operating system says, as where
+/// the file was removed; what `deliver` says.
+pub(super) fn read_until<E: From<StoreError>>(
+    storage: &dyn Storage,
+    base: (u64, Identity),
+    (number, end): (u64, u64),
+    deliver: &mut impl FnMut(Record<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    let (mut reader, header, _) = open(storage, Access::Read, base, number)?;
+    deliver_until(&mut reader, &header, end, deliver)
+}
+
+/// As [`read_until`], of an open file.
+fn deliver_until<E: From<StoreError>>(
+    reader: &mut Reader,
+    header: &FileHeader,
+    end: u64,
+    deliver: &mut impl FnMut(Record<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut cursor = Cursor::start(header);
+    while cursor.place < end {
+        let place = cursor.place;
+        let head = cursor
+            .step(reader)?
+            .map_err(|reason| reader.corrupt(format!("byte {place}, read again: {reason}")))?;
+        let ends_group = match head.kind {
+            Kind::Part => false,
+            Kind::Last => true,
+            Kind::Mark | Kind::Next => continue,
+        };
+        let begin = place + HEAD_BYTES;
+        deliver(Record {
+            sequence: head.sequence,
+            ends_group,
+            payload: reader.bytes(begin..begin + u64::from(head.length))?,
+        })?;
+    }
+    Ok(())
 }
 
 /// A log that was read whole.

@@ -1,0 +1,427 @@
+//! What does a follower do with what the leader says, in order?
+//!
+//! All that comes by the link waits in one queue, with the begin and the end of links. A thread takes transactions
+//! that wait together, applies them one after another and syncs the log once; what else there is takes its turn
+//! between them. So an answer to a write comes after the transactions that were sent before it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use jindou_model::SnapshotNumber;
+use jindou_store::Snapshot;
+use parking_lot::{Condvar, Mutex};
+
+use super::apply::ApplyError;
+use super::link::Link;
+use super::outcome::Outcome;
+use super::wire::{Head, Message, Pieces, RefusedCopy};
+use super::{LEADER, ReplicaOptions, ReplicaStatus};
+use crate::EngineError;
+use crate::database::Inner;
+use crate::prefixes::PrefixTable;
+use crate::writer::Appended;
+
+/// How many times the window a follower takes into its queue: the leader keeps to one, and to little else.
+const QUEUED_WINDOWS: usize = 2;
+const QUEUED_BESIDE_BYTES: usize = 16 << 20;
+
+/// A follower's part.
+pub(crate) struct Follower {
+    inner: Weak<Inner>,
+    pub(super) options: ReplicaOptions,
+    pub(super) state: Mutex<State>,
+    pub(super) changed: Condvar,
+    /// What came of a message that is not whole.
+    pieces: Mutex<Pieces>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    /// The latest snapshot at which the leader closed its extents and a merge was due, until it is begun.
+    closed: Mutex<Option<Snapshot>>,
+}
+
+pub(super) struct State {
+    queue: VecDeque<Event>,
+    /// Bytes of what is in it, and of what was taken out and is not done.
+    queued_bytes: usize,
+    /// The link with the leader, once it knows what is here.
+    pub(super) link: Option<Arc<Link>>,
+    /// The link that has begun last, whether the leader knows or not.
+    newest: Option<Arc<Link>>,
+    /// The last snapshot that readers see.
+    pub(super) shown: SnapshotNumber,
+    /// Writes that were sent to the leader, and what became of them; `None` of one whose link has ended.
+    pub(super) writes: BTreeMap<u64, WriteState>,
+    pub(super) writes_so_far: u64,
+    /// Why nothing is applied any more.
+    pub(super) ended: Option<String>,
+    pub(super) stopped: bool,
+}
+
+/// What is known of a write.
+pub(super) enum WriteState {
+    Sent,
+    Done(Outcome),
+    /// The link ended before.
+    Unknown,
+}
+
+/// Something that happened on the way from the leader.
+enum Event {
+    Joined(Arc<Link>),
+    Lost,
+    Transaction(SnapshotNumber, Vec<u8>),
+    Closed(SnapshotNumber),
+    Prefixes(Vec<(String, String)>),
+    Written(u64, Box<Outcome>),
+    Refused(RefusedCopy),
+}
+
+impl State {
+    fn queue_up(&mut self, event: Event) {
+        self.queued_bytes += event.bytes();
+        self.queue.push_back(event);
+    }
+}
+
+impl Event {
+    /// About what it holds.
+    fn bytes(&self) -> usize {
+        let beside = match self {
+            Self::Transaction(_, bytes) => bytes.len(),
+            Self::Prefixes(prefixes) => {
+                let lengths = prefixes.iter().map(|(name, iri)| name.len() + iri.len());
+                lengths.sum()
+            }
+            _ => 0,
+        };
+        size_of::<Self>() + beside
+    }
+
+    /// Whether it is about what the store is to hold, and not about links and writes.
+    fn is_of_store(&self) -> bool {
+        match self {
+            Self::Transaction(..) | Self::Closed(_) | Self::Prefixes(_) | Self::Refused(_) => true,
+            Self::Joined(_) | Self::Lost | Self::Written(..) => false,
+        }
+    }
+}
+
+impl Follower {
+    /// The part of a follower that has all up to a snapshot on its device.
+    ///
+    /// # Errors
+    /// [`EngineError::Thread`].
+    pub(super) fn start(
+        inner: &Arc<Inner>,
+        options: ReplicaOptions,
+        number: SnapshotNumber,
+    ) -> Result<Arc<Self>, EngineError> {
+        let follower = Arc::new(Self {
+            inner: Arc::downgrade(inner),
+            options,
+            state: Mutex::new(State {
+                queue: VecDeque::new(),
+                queued_bytes: 0,
+                link: None,
+                newest: None,
+                shown: number,
+                writes: BTreeMap::new(),
+                writes_so_far: 0,
+                ended: None,
+                stopped: false,
+            }),
+            changed: Condvar::new(),
+            pieces: Mutex::default(),
+            thread: Mutex::default(),
+            closed: Mutex::default(),
+        });
+        let applying = Arc::clone(&follower);
+        let thread = std::thread::Builder::new().name("jindou-follow".to_owned());
+        let thread = thread.spawn(move || applying.run());
+        let thread = thread.map_err(|source| EngineError::Thread { source })?;
+        *follower.thread.lock() = Some(thread);
+        Ok(follower)
+    }
+
+    pub(super) fn leader_name(&self) -> &str {
+        self.options.name(LEADER)
+    }
+
+    /// Why nothing is applied any more, if nothing is.
+    pub(crate) fn ended(&self) -> Option<String> {
+        self.state.lock().ended.clone()
+    }
+
+    pub(super) fn status(&self) -> ReplicaStatus {
+        let state = self.state.lock();
+        ReplicaStatus::Follows {
+            leader: self.leader_name().to_owned(),
+            is_led: state.link.is_some() && state.ended.is_none(),
+            ended: state.ended.clone(),
+        }
+    }
+
+    /// Waits until readers see a snapshot, for so long at most; true if they do.
+    pub(super) fn wait_for_snapshot(&self, number: SnapshotNumber, within: Duration) -> bool {
+        let until = Instant::now().checked_add(within);
+        let mut state = self.state.lock();
+        while state.shown < number && state.ended.is_none() && !state.stopped {
+            match until {
+                None => self.changed.wait(&mut state),
+                Some(until) if self.changed.wait_until(&mut state, until).timed_out() => break,
+                Some(_) => {}
+            }
+        }
+        state.shown >= number
+    }
+
+    /// The snapshot at which a merge is to begin, if one is due.
+    pub(crate) fn take_closed(&self) -> Option<Snapshot> {
+        self.closed.lock().take()
+    }
+
+    pub(super) fn joined(&self) {
+        *self.pieces.lock() = Pieces::default();
+        let link = Arc::new(Link::new(LEADER, &self.options.way));
+        let mut state = self.state.lock();
+        if let Some(before) = state.newest.replace(Arc::clone(&link)) {
+            before.end();
+        }
+        state.queue_up(Event::Joined(link));
+        self.changed.notify_all();
+    }
+
+    pub(super) fn lost(&self) {
+        let mut state = self.state.lock();
+        state.link = None;
+        state.queue_up(Event::Lost);
+        if let Some(link) = state.newest.take() {
+            link.end();
+        }
+        self.changed.notify_all();
+    }
+
+    pub(super) fn received(&self, piece: &[u8]) -> Result<(), String> {
+        let most_bytes = self.options.message_bytes;
+        let Some(message) = self.pieces.lock().add(piece, most_bytes)? else {
+            return Ok(());
+        };
+        let Message { head, body } = message;
+        let event = match head {
+            Head::Transaction { number } => Event::Transaction(SnapshotNumber(number), body),
+            Head::Closed { number } => Event::Closed(SnapshotNumber(number)),
+            Head::Prefixes(prefixes) => Event::Prefixes(prefixes),
+            Head::Written { id, outcome } => Event::Written(id, outcome),
+            Head::Refused(reason) => Event::Refused(reason),
+            Head::Begin { .. }
+            | Head::Applied { .. }
+            | Head::Ended(_)
+            | Head::Write { .. }
+            | Head::Cancel { .. } => {
+                return Err("it speaks as a follower does, and leads".to_owned());
+            }
+        };
+        let mut state = self.state.lock();
+        if state.stopped || (state.ended.is_some() && event.is_of_store()) {
+            return Ok(());
+        }
+        let most_bytes = QUEUED_WINDOWS.saturating_mul(self.options.window_bytes);
+        if state.queued_bytes > most_bytes.saturating_add(QUEUED_BESIDE_BYTES) {
+            return Err("it sends transactions faster than it was to".to_owned());
+        }
+        state.queue_up(event);
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    pub(super) fn stop(&self) {
+        self.state.lock().stopped = true;
+        self.changed.notify_all();
+        let thread = self.thread.lock().take();
+        if let Some(thread) = thread {
+            // What it panicked with was printed.
+            let _ = thread.join();
+        }
+    }
+
+    /// Waits for what comes next; `None` once the database is gone.
+    fn next(&self) -> Option<VecDeque<Event>> {
+        let mut state = self.state.lock();
+        while state.queue.is_empty() && !state.stopped {
+            self.changed.wait(&mut state);
+        }
+        (!state.stopped).then(|| std::mem::take(&mut state.queue))
+    }
+
+    fn run(&self) {
+        while let Some(mut events) = self.next() {
+            let Some(inner) = self.inner.upgrade() else {
+                return;
+            };
+            while let Some(event) = events.pop_front() {
+                self.state.lock().queued_bytes -= event.bytes();
+                if let Err(reason) = self.take(&inner, event, &mut events) {
+                    self.end(reason);
+                }
+            }
+        }
+    }
+
+    /// Does what one event asks for, or several transactions.
+    ///
+    /// # Errors
+    /// Why nothing is applied any more.
+    fn take(
+        &self,
+        inner: &Arc<Inner>,
+        event: Event,
+        events: &mut VecDeque<Event>,
+    ) -> Result<(), String> {
+        if event.is_of_store() && self.ended().is_some() {
+            return Ok(());
+        }
+        match event {
+            Event::Transaction(number, bytes) => self.apply_all(inner, (number, bytes), events),
+            Event::Joined(link) => {
+                self.begin(inner, link);
+                Ok(())
+            }
+            Event::Lost => {
+                self.forget_writes();
+                Ok(())
+            }
+            Event::Closed(number) => self.note_closed(inner, number),
+            Event::Prefixes(prefixes) => keep_prefixes(inner, &prefixes),
+            Event::Written(id, outcome) => {
+                let mut state = self.state.lock();
+                if let Some(write) = state.writes.get_mut(&id) {
+                    *write = WriteState::Done(*outcome);
+                }
+                self.changed.notify_all();
+                Ok(())
+            }
+            Event::Refused(reason) => Err(reason.told(self.leader_name())),
+        }
+    }
+
+    /// Says to the leader what is here.
+    fn begin(&self, inner: &Inner, link: Arc<Link>) {
+        let snapshot = inner.writer.lock().latest.clone();
+        let head = Head::Begin {
+            epoch: snapshot.epoch().0,
+            number: snapshot.number().0,
+        };
+        let mut state = self.state.lock();
+        if state.ended.is_some() {
+            return;
+        }
+        // The next link has begun, or this one has ended, meanwhile.
+        let is_newest = (state.newest.as_ref()).is_some_and(|newest| Arc::ptr_eq(newest, &link));
+        if is_newest && link.send(&head, &[]) {
+            state.link = Some(link);
+        }
+    }
+
+    /// The link has ended: what became of the writes that were sent by it is not known.
+    fn forget_writes(&self) {
+        let mut state = self.state.lock();
+        for write in state.writes.values_mut() {
+            if matches!(write, WriteState::Sent) {
+                *write = WriteState::Unknown;
+            }
+        }
+        self.changed.notify_all();
+    }
+
+    /// Applies a transaction and those that come directly after it, all of which share one sync.
+    fn apply_all(
+        &self,
+        inner: &Arc<Inner>,
+        (mut number, mut bytes): (SnapshotNumber, Vec<u8>),
+        events: &mut VecDeque<Event>,
+    ) -> Result<(), String> {
+        let mut last: Option<(SnapshotNumber, Appended)> = None;
+        let failed = loop {
+            match inner.apply(number, &bytes) {
+                Ok(appended) => last = Some((number, appended)),
+                Err(error) => break Some(error.to_string()),
+            }
+            let follows = |event: &mut Event| matches!(event, Event::Transaction(..));
+            let Some(event) = events.pop_front_if(follows) else {
+                break None;
+            };
+            self.state.lock().queued_bytes -= event.bytes();
+            if let Event::Transaction(next, its_bytes) = event {
+                (number, bytes) = (next, its_bytes);
+            }
+        };
+        if let Some((number, appended)) = last {
+            inner.publish(appended).map_err(|error| error.to_string())?;
+            self.note_shown(number);
+            inner.note_transaction();
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Readers see a snapshot, which is on the device.
+    fn note_shown(&self, number: SnapshotNumber) {
+        let mut state = self.state.lock();
+        state.shown = number;
+        let link = state.link.clone();
+        drop(state);
+        self.changed.notify_all();
+        if let Some(link) = link {
+            // Where it has ended, the next one begins with what is here.
+            let _is_there = link.send(&Head::Applied { number: number.0 }, &[]);
+        }
+    }
+
+    /// The leader has closed its extents: a merge that is due begins at this snapshot.
+    fn note_closed(&self, inner: &Arc<Inner>, number: SnapshotNumber) -> Result<(), String> {
+        let latest = inner.writer.lock().latest.clone();
+        if latest.number() != number {
+            let latest = latest.number();
+            let error = ApplyError::OutOfOrder {
+                sent: number,
+                latest,
+            };
+            return Err(error.to_string());
+        }
+        if inner.due_at_close(&latest).is_some() {
+            *self.closed.lock() = Some(latest);
+            inner.note_due();
+        }
+        Ok(())
+    }
+
+    /// Applies nothing any more. Writes that the leader has are answered all the same.
+    fn end(&self, reason: String) {
+        let mut state = self.state.lock();
+        if state.ended.is_some() {
+            return;
+        }
+        tracing::error!(
+            "this copy follows node {} no more: {reason}",
+            self.leader_name()
+        );
+        state.ended = Some(reason.clone());
+        let link = state.link.take();
+        drop(state);
+        self.changed.notify_all();
+        if let Some(link) = link {
+            // Where it has ended, nobody waits for this one anyway.
+            let _is_there = link.send(&Head::Ended(reason), &[]);
+        }
+    }
+}
+
+/// Keeps the prefixes that the leader knows, and no others.
+fn keep_prefixes(inner: &Inner, prefixes: &[(String, String)]) -> Result<(), String> {
+    let mut table = PrefixTable::default();
+    for (name, iri) in prefixes {
+        table.set(name, iri).map_err(|error| error.to_string())?;
+    }
+    let kept = inner.replace_prefixes(table);
+    kept.map_err(|error| error.to_string())
+}

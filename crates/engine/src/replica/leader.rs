@@ -1,0 +1,539 @@
+//! Which transactions have gone to which follower, and who is waited for?
+//!
+//! Transactions are queued while the writer's lock is held, so in their order. Once the log is on the device they go
+//! to all followers that have all before them, and into a bounded backlog. A follower that has caught up is awaited:
+//! a transaction is published when each of these has applied it, or is lost, or was waited for long enough.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use jindou_model::{NodeId, SnapshotNumber};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use super::execute::Writes;
+use super::link::Link;
+use super::wire::{Head, Message, Pieces, RefusedCopy};
+use super::{FollowerStatus, ReplicaOptions};
+use crate::EngineError;
+use crate::database::Inner;
+use crate::prefixes::PrefixTable;
+
+/// The leader's part.
+pub(crate) struct Leader {
+    pub(super) inner: Weak<Inner>,
+    pub(super) options: ReplicaOptions,
+    pub(super) state: Mutex<State>,
+    pub(super) changed: Condvar,
+    pub(super) writes: Arc<Writes>,
+    /// What came of messages that are not whole, by node.
+    pieces: Vec<Mutex<Pieces>>,
+    /// Those that catch up, and some that have ended.
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// What the leader knows of its followers.
+pub(super) struct State {
+    /// In the log, and not known to be on the device.
+    waiting: VecDeque<Item>,
+    /// The last ones that are.
+    pub(super) backlog: VecDeque<Item>,
+    backlog_bytes: usize,
+    /// The last snapshot that is on the device and goes to followers.
+    pub(super) sent: SnapshotNumber,
+    peers: BTreeMap<NodeId, Peer>,
+    /// Sessions so far.
+    sessions: u64,
+    pub(super) stopped: bool,
+}
+
+/// Something that followers are sent, in order.
+#[derive(Clone)]
+pub(super) struct Item {
+    /// The snapshot that it makes or is about.
+    pub(super) number: SnapshotNumber,
+    pub(super) what: What,
+}
+
+#[derive(Clone)]
+pub(super) enum What {
+    Transaction(Arc<[u8]>),
+    Closed,
+}
+
+impl Item {
+    pub(super) fn bytes(&self) -> usize {
+        match &self.what {
+            What::Transaction(bytes) => bytes.len(),
+            What::Closed => 0,
+        }
+    }
+
+    fn send(&self, link: &Link) -> bool {
+        let number = self.number.0;
+        match &self.what {
+            What::Transaction(bytes) => link.send(&Head::Transaction { number }, &[bytes]),
+            What::Closed => link.send(&Head::Closed { number }, &[]),
+        }
+    }
+}
+
+/// A node that there is a link with.
+struct Peer {
+    link: Arc<Link>,
+    /// Since it has said what it has.
+    session: Option<Session>,
+}
+
+/// What a follower was sent and has.
+pub(super) struct Session {
+    /// No other one has this number.
+    number: u64,
+    link: Arc<Link>,
+    pub(super) sent: SnapshotNumber,
+    applied: SnapshotNumber,
+    /// Transactions that it was sent and has not applied, with their bytes.
+    unapplied: VecDeque<(SnapshotNumber, usize)>,
+    pub(super) unapplied_bytes: usize,
+    /// It gets what is new at once.
+    pub(super) is_pushed: bool,
+    /// The snapshot with which it has caught up, once it is pushed to.
+    goal: SnapshotNumber,
+    /// Transactions wait for it.
+    is_awaited: bool,
+    /// Extents were closed for it.
+    pub(super) has_closed: bool,
+}
+
+impl Session {
+    /// Sends the next item; false if the link has ended.
+    pub(super) fn send(&mut self, item: &Item) -> bool {
+        self.sent = item.number;
+        let bytes = item.bytes();
+        if bytes > 0 {
+            self.unapplied.push_back((item.number, bytes));
+            self.unapplied_bytes += bytes;
+        }
+        item.send(&self.link)
+    }
+
+    fn note_applied(&mut self, number: SnapshotNumber) {
+        self.applied = self.applied.max(number);
+        while let Some((first, bytes)) = self.unapplied.front().copied() {
+            if first > self.applied {
+                break;
+            }
+            self.unapplied.pop_front();
+            self.unapplied_bytes -= bytes;
+        }
+        self.is_awaited |= self.is_pushed && self.applied >= self.goal;
+    }
+
+    /// Sends it what is new at once, from now on.
+    pub(super) fn push(&mut self) {
+        (self.is_pushed, self.goal) = (true, self.sent);
+        self.is_awaited |= self.applied >= self.goal;
+    }
+
+    /// Whether transactions up to this snapshot wait for it.
+    fn keeps_waiting(&self, number: SnapshotNumber) -> bool {
+        self.is_awaited && self.applied < number
+    }
+}
+
+impl State {
+    /// The session of this number with a node, if it goes on.
+    pub(super) fn session(&mut self, (node, number): (NodeId, u64)) -> Option<&mut Session> {
+        let session = self.peers.get_mut(&node)?.session.as_mut()?;
+        (session.number == number && !self.stopped).then_some(session)
+    }
+
+    fn sessions(&mut self) -> impl Iterator<Item = (NodeId, &mut Session)> {
+        let sessions = self.peers.iter_mut();
+        sessions.filter_map(|(node, peer)| Some((*node, peer.session.as_mut()?)))
+    }
+
+    /// The first snapshot that the backlog leads from.
+    pub(super) fn backlog_from(&self) -> Option<SnapshotNumber> {
+        let is_transaction = |item: &&Item| matches!(item.what, What::Transaction(_));
+        let first = self.backlog.iter().find(is_transaction)?;
+        Some(SnapshotNumber(first.number.0 - 1))
+    }
+
+    /// Sends what waits up to a snapshot, which is on the device.
+    fn send(&mut self, until: SnapshotNumber, options: &ReplicaOptions) {
+        while self
+            .waiting
+            .front()
+            .is_some_and(|item| item.number <= until)
+        {
+            let item = self.waiting.pop_front().expect("there is one");
+            self.sent = item.number;
+            for (_, session) in self.sessions().filter(|(_, session)| session.is_pushed) {
+                if !session.send(&item) || session.unapplied_bytes >= options.window_bytes {
+                    // It gets what follows as it applies what it has.
+                    session.is_pushed = false;
+                }
+            }
+            self.backlog_bytes += item.bytes();
+            self.backlog.push_back(item);
+            while self.backlog_bytes > options.backlog_bytes {
+                let first = self.backlog.pop_front().expect("it has bytes");
+                self.backlog_bytes -= first.bytes();
+            }
+        }
+    }
+}
+
+impl Leader {
+    /// The part of the leader of these nodes, which has all up to a snapshot on its device.
+    pub(super) fn new(
+        inner: &Arc<Inner>,
+        options: ReplicaOptions,
+        number: SnapshotNumber,
+    ) -> Arc<Self> {
+        let pieces = options.nodes.iter().map(|_| Mutex::default()).collect();
+        Arc::new(Self {
+            inner: Arc::downgrade(inner),
+            writes: Arc::new(Writes::new(&options)),
+            options,
+            state: Mutex::new(State {
+                waiting: VecDeque::new(),
+                backlog: VecDeque::new(),
+                backlog_bytes: 0,
+                sent: number,
+                peers: BTreeMap::new(),
+                sessions: 0,
+                stopped: false,
+            }),
+            changed: Condvar::new(),
+            pieces,
+            threads: Mutex::default(),
+        })
+    }
+
+    /// That followers can be sent a transaction of so many bytes.
+    ///
+    /// # Errors
+    /// [`EngineError::TransactionTooLarge`].
+    pub(crate) fn check_size(&self, bytes: usize) -> Result<(), EngineError> {
+        let limit = self.options.message_bytes.saturating_sub(HEAD_BYTES);
+        match bytes <= limit {
+            true => Ok(()),
+            false => Err(EngineError::TransactionTooLarge {
+                bytes: bytes as u64,
+                limit_bytes: limit as u64,
+            }),
+        }
+    }
+
+    /// Queues a transaction that is in the log; the caller holds the writer's lock.
+    pub(crate) fn queue(&self, number: SnapshotNumber, bytes: Vec<u8>) {
+        let what = What::Transaction(bytes.into());
+        self.state.lock().waiting.push_back(Item { number, what });
+    }
+
+    /// Queues that extents were closed at the latest snapshot; the caller holds the writer's lock.
+    pub(crate) fn queue_closed(&self, number: SnapshotNumber) {
+        let what = What::Closed;
+        self.state.lock().waiting.push_back(Item { number, what });
+    }
+
+    /// Sends followers what is queued up to a snapshot, which is on the device.
+    pub(crate) fn send(&self, until: SnapshotNumber) {
+        self.send_with(self.state.lock(), until);
+    }
+
+    /// Sends what is queued about snapshots that were sent before.
+    pub(super) fn send_rest(&self) {
+        let state = self.state.lock();
+        let sent = state.sent;
+        self.send_with(state, sent);
+    }
+
+    fn send_with(&self, mut state: MutexGuard<'_, State>, until: SnapshotNumber) {
+        state.send(until, &self.options);
+        let mut sessions = state.sessions();
+        if sessions.any(|(_, session)| !session.is_pushed) {
+            self.changed.notify_all();
+        }
+    }
+
+    /// Sends followers what is queued up to a snapshot, which is on the device, and waits until each one that has
+    /// caught up has it on its own, or is lost, or was waited for long enough.
+    pub(crate) fn publish(&self, number: SnapshotNumber) {
+        self.send(number);
+        let until = Instant::now() + self.options.wait;
+        let mut state = self.state.lock();
+        loop {
+            let is_awaited = (state.sessions()).any(|(_, session)| session.keeps_waiting(number));
+            if !is_awaited || state.stopped {
+                return;
+            }
+            if self.changed.wait_until(&mut state, until).timed_out() {
+                break;
+            }
+        }
+        for (node, session) in state.sessions() {
+            if session.keeps_waiting(number) {
+                (session.is_awaited, session.is_pushed) = (false, false);
+                tracing::warn!(
+                    "node {} has not applied snapshot {} within {:?}: nobody waits for it until it has caught up",
+                    self.options.name(node),
+                    number.0,
+                    self.options.wait
+                );
+            }
+        }
+        self.changed.notify_all();
+    }
+
+    /// Sends all followers the prefixes that the database knows.
+    pub(crate) fn send_prefixes(&self, table: &PrefixTable) {
+        let head = prefixes(table);
+        for (_, session) in self.state.lock().sessions() {
+            // One whose link has ended gets them when it comes back.
+            let _is_there = session.link.send(&head, &[]);
+        }
+    }
+
+    pub(super) fn joined(&self, node: NodeId) {
+        if !self.options.has(node) {
+            return;
+        }
+        *self.pieces[node.0 as usize].lock() = Pieces::default();
+        let link = Arc::new(Link::new(node, &self.options.way));
+        let session = None;
+        let mut state = self.state.lock();
+        let before = state.peers.insert(node, Peer { link, session });
+        if let Some(before) = before {
+            before.link.end();
+        }
+        self.changed.notify_all();
+    }
+
+    pub(super) fn lost(&self, node: NodeId) {
+        let lost = self.state.lock().peers.remove(&node);
+        self.changed.notify_all();
+        let Some(peer) = lost else {
+            return;
+        };
+        peer.link.end();
+        if peer.session.is_some_and(|session| session.is_awaited) {
+            tracing::warn!("node {} is lost", self.options.name(node));
+        }
+    }
+
+    pub(super) fn received(self: &Arc<Self>, from: NodeId, piece: &[u8]) -> Result<(), String> {
+        if !self.options.has(from) {
+            return Err(format!("there is no node {from}"));
+        }
+        let mut pieces = self.pieces[from.0 as usize].lock();
+        let Some(message) = pieces.add(piece, self.options.message_bytes)? else {
+            return Ok(());
+        };
+        drop(pieces);
+        let Message { head, body } = message;
+        match head {
+            Head::Begin { epoch, number } => self.begin(from, epoch, SnapshotNumber(number)),
+            Head::Applied { number } => self.note_applied(from, SnapshotNumber(number)),
+            Head::Write {
+                id,
+                request,
+                options,
+            } => {
+                let link = self.link(from)?;
+                self.writes
+                    .take(self, (link, id), (*request, *options, body))
+            }
+            Head::Cancel { id } => {
+                self.writes.cancel(from, id);
+                Ok(())
+            }
+            Head::Ended(reason) => {
+                self.end(from, &reason);
+                Ok(())
+            }
+            Head::Refused(_)
+            | Head::Transaction { .. }
+            | Head::Closed { .. }
+            | Head::Prefixes(_)
+            | Head::Written { .. } => Err("it speaks as a leader does, and follows".to_owned()),
+        }
+    }
+
+    fn link(&self, node: NodeId) -> Result<Arc<Link>, String> {
+        let state = self.state.lock();
+        let peer = state.peers.get(&node);
+        let link = peer.map(|peer| Arc::clone(&peer.link));
+        link.ok_or_else(|| format!("there is no link with node {node}"))
+    }
+
+    fn note_applied(&self, from: NodeId, number: SnapshotNumber) -> Result<(), String> {
+        let mut state = self.state.lock();
+        let peer = state.peers.get_mut(&from);
+        let Some(session) = peer.and_then(|peer| peer.session.as_mut()) else {
+            // It was on its way when the session was ended.
+            return Ok(());
+        };
+        if number > session.sent {
+            return Err(format!(
+                "it has applied snapshot {}, which it was not sent",
+                number.0
+            ));
+        }
+        let was_awaited = session.is_awaited;
+        session.note_applied(number);
+        if session.is_awaited && !was_awaited {
+            tracing::info!("node {} has caught up", self.options.name(from));
+        }
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// A follower applies nothing any more: nobody waits for it.
+    fn end(&self, node: NodeId, reason: &str) {
+        if let Some(peer) = self.state.lock().peers.get_mut(&node) {
+            peer.session = None;
+        }
+        self.changed.notify_all();
+        tracing::warn!(
+            "node {} follows no more: {reason:?}",
+            self.options.name(node)
+        );
+    }
+
+    /// Begins to send a follower what it lacks.
+    fn begin(
+        self: &Arc<Self>,
+        from: NodeId,
+        epoch: u64,
+        number: SnapshotNumber,
+    ) -> Result<(), String> {
+        let Some(inner) = self.inner.upgrade() else {
+            return Ok(());
+        };
+        let own_epoch = inner.graph.load().snapshot.epoch().0;
+        let mut state = self.state.lock();
+        // Now, so that whoever changes them next finds the session.
+        let table = inner.prefixes.table();
+        let sent = state.sent;
+        state.sessions += 1;
+        let session_number = state.sessions;
+        let Some(peer) = state.peers.get_mut(&from) else {
+            return Err(format!("there is no link with node {from}"));
+        };
+        let refused = match (epoch == own_epoch, number <= sent) {
+            (false, _) => Some(RefusedCopy::OtherStore),
+            (true, false) => Some(RefusedCopy::Ahead { leader: sent.0 }),
+            (true, true) => None,
+        };
+        if let Some(reason) = refused {
+            self.refuse(from, &peer.link, reason);
+            return Ok(());
+        }
+        let _is_there = peer.link.send(&prefixes(&table), &[]);
+        peer.session = Some(Session {
+            number: session_number,
+            link: Arc::clone(&peer.link),
+            sent: number,
+            applied: number,
+            unapplied: VecDeque::new(),
+            unapplied_bytes: 0,
+            is_pushed: false,
+            goal: number,
+            is_awaited: false,
+            has_closed: false,
+        });
+        drop(state);
+        self.start_catching_up((from, session_number))
+    }
+
+    fn start_catching_up(self: &Arc<Self>, session: (NodeId, u64)) -> Result<(), String> {
+        let leader = Arc::clone(self);
+        let thread = std::thread::Builder::new().name("jindou-catch-up".to_owned());
+        let thread = thread.spawn(move || leader.catch_up(session));
+        let thread = thread.map_err(|error| format!("no thread can be started: {error}"))?;
+        let mut threads = self.threads.lock();
+        threads.retain(|thread| !thread.is_finished());
+        threads.push(thread);
+        Ok(())
+    }
+
+    /// Ends a session: the follower must be copied anew.
+    pub(super) fn refuse_session(&self, session: (NodeId, u64), reason: RefusedCopy) {
+        let mut state = self.state.lock();
+        let link = state.session(session).map(|it| Arc::clone(&it.link));
+        let Some(link) = link else {
+            return;
+        };
+        if let Some(peer) = state.peers.get_mut(&session.0) {
+            peer.session = None;
+        }
+        self.refuse(session.0, &link, reason);
+        self.changed.notify_all();
+    }
+
+    fn refuse(&self, node: NodeId, link: &Link, reason: RefusedCopy) {
+        let said = reason.told(self.options.name(super::LEADER));
+        tracing::warn!("node {} cannot follow: {said}", self.options.name(node));
+        let _is_there = link.send(&Head::Refused(reason), &[]);
+    }
+
+    pub(super) fn status(&self) -> Vec<FollowerStatus> {
+        let mut state = self.state.lock();
+        let mut status = Vec::new();
+        for (number, name) in self.options.nodes.iter().enumerate().skip(1) {
+            let peer = state.peers.get_mut(&NodeId(number as u32));
+            let session = peer.and_then(|peer| peer.session.as_ref());
+            status.push(FollowerStatus {
+                name: name.clone(),
+                applied: session.map(|session| session.applied),
+                is_awaited: session.is_some_and(|session| session.is_awaited),
+            });
+        }
+        status
+    }
+
+    pub(super) fn stop(&self) {
+        self.state.lock().stopped = true;
+        self.changed.notify_all();
+        self.writes.stop();
+        let threads = std::mem::take(&mut *self.threads.lock());
+        for thread in threads {
+            // What it panicked with was printed.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Bytes of a message beside its body, at most.
+const HEAD_BYTES: usize = 64;
+
+fn prefixes(table: &PrefixTable) -> Head {
+    let own = table
+        .iter()
+        .map(|(name, iri)| (name.to_owned(), iri.to_owned()));
+    Head::Prefixes(own.collect())
+}
+
+impl RefusedCopy {
+    /// What is wrong, and what to do about it, at either end.
+    pub(super) fn told(&self, leader: &str) -> String {
+        match self {
+            Self::OtherStore => format!(
+                "its store is no copy of that of node {leader}: copy that one anew with `jindou backup`"
+            ),
+            Self::Ahead { leader: last } => format!(
+                "its copy of the store has transactions that node {leader}, which is at snapshot {last}, does \
+                 not have: copy the store anew with `jindou backup`"
+            ),
+            Self::TooOld => format!(
+                "its copy of the store is older than what node {leader} still has in its log: copy the store \
+                 anew with `jindou backup`"
+            ),
+            Self::Unreadable(reason) => format!("node {leader} cannot read its log: {reason}"),
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! How do copies of a store stay the same while it is written?
+//!
+//! Of the nodes of a cluster the first one, the *leader*, orders all transactions, and each other one, a
+//! *follower*, applies them to its copy of the store, in their order and with the numbers that the leader gave. A
+//! write that comes to a follower is executed by the leader.
+//!
+//! A transaction is on the leader's device before it goes anywhere. Then it goes to all followers that are there,
+//! and readers see it, and its client gets an answer, once each of these has it on its own device (`leader`). A
+//! follower that was away gets what it lacks from the leader's memory or its log (`catch_up`), and nobody waits for
+//! it meanwhile. A follower that comes to have what the leader does not, or lacks what the leader's log does not have
+//! any more, must be copied anew.
+//!
+//! A follower merges by its own policy, but begins only at a snapshot at which the leader closed the extents of new
+//! vertices: these have greater numbers from then on, and those of the base that is made then are all given.
+
+mod apply;
+mod catch_up;
+mod execute;
+mod follower;
+mod forward;
+mod leader;
+mod link;
+mod outcome;
+mod wire;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jindou_model::{NodeId, SnapshotNumber};
+
+use crate::database::Inner;
+use crate::{Database, EngineError};
+pub(crate) use follower::Follower;
+pub(crate) use forward::Target;
+pub(crate) use leader::Leader;
+
+/// The node that orders all transactions.
+pub(crate) const LEADER: NodeId = NodeId(0);
+
+/// What carries messages to the other nodes. Those to one node arrive in order and each once, until the link with it
+/// ends.
+pub trait ReplicaWay: Send + Sync {
+    /// Has a message go to a node; false once the link with it has ended, until [`Replica::lost`] has returned for
+    /// it and the next one has begun. Never waits for that node. It may be called with locks held that
+    /// [`Replica::joined`], [`Replica::lost`] and [`Replica::received`] take.
+    fn send(&self, to: NodeId, message: Vec<u8>) -> bool;
+}
+
+/// Which of several copies of a store a database is, and what that may take.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct ReplicaOptions {
+    /// The names of all nodes, by their numbers; the first one orders the transactions.
+    pub nodes: Vec<String>,
+    /// Which of them this is.
+    pub here: NodeId,
+    /// What carries messages to the others.
+    pub way: Arc<dyn ReplicaWay>,
+    /// How long a transaction waits for a follower, which then counts as lost until it has caught up; and how long
+    /// after its own time a write waits at a follower for the leader's answer. Default: 10 s.
+    pub wait: Duration,
+    /// Bytes of the last transactions that the leader keeps in memory for followers that were away. Default: 64 MiB.
+    pub backlog_bytes: usize,
+    /// Bytes of transactions on the way to a follower, and in its memory, above which the leader sends it no more
+    /// until it has applied some. Default: 64 MiB.
+    pub window_bytes: usize,
+    /// Bytes that a transaction, or a write on its way to the leader, may have. Default: 1 GiB.
+    pub message_bytes: usize,
+    /// Bytes that the documents of one write at a follower may have. Default: 64 MiB.
+    pub document_bytes: usize,
+    /// Bytes of the writes of followers that wait at the leader, above which others are refused. Default: 256 MiB.
+    pub waiting_bytes: usize,
+    /// Writes of followers that the leader executes at the same time. Default: 16.
+    pub write_threads: usize,
+}
+
+impl ReplicaOptions {
+    /// Those of one of these nodes, with the default bounds.
+    #[must_use]
+    pub fn new(nodes: Vec<String>, here: NodeId, way: Arc<dyn ReplicaWay>) -> Self {
+        Self {
+            nodes,
+            here,
+            way,
+            wait: Duration::from_secs(10),
+            backlog_bytes: 64 << 20,
+            window_bytes: 64 << 20,
+            message_bytes: 1 << 30,
+            document_bytes: 64 << 20,
+            waiting_bytes: 256 << 20,
+            write_threads: 16,
+        }
+    }
+
+    fn name(&self, node: NodeId) -> &str {
+        &self.nodes[node.0 as usize]
+    }
+
+    fn has(&self, node: NodeId) -> bool {
+        node != self.here && (node.0 as usize) < self.nodes.len()
+    }
+}
+
+impl fmt::Debug for ReplicaOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReplicaOptions")
+            .field("nodes", &self.nodes)
+            .field("here", &self.here)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Which part a database has in a cluster that is written.
+pub(crate) enum Role {
+    Leader(Arc<Leader>),
+    Follower(Arc<Follower>),
+}
+
+/// A database's end of the links with the other copies: it is told what comes by them. Clones are the same one; it
+/// does not keep the database open.
+#[derive(Clone)]
+pub struct Replica(Arc<Role>);
+
+impl Replica {
+    /// A link with a node has begun. Called before anything that comes by it is [received](Self::received).
+    pub fn joined(&self, node: NodeId) {
+        match &*self.0 {
+            Role::Leader(leader) => leader.joined(node),
+            Role::Follower(follower) if node == LEADER => follower.joined(),
+            // Followers say nothing to each other.
+            Role::Follower(_) => {}
+        }
+    }
+
+    /// The link with a node has ended. Called after all that came by it.
+    pub fn lost(&self, node: NodeId) {
+        match &*self.0 {
+            Role::Leader(leader) => leader.lost(node),
+            Role::Follower(follower) if node == LEADER => follower.lost(),
+            Role::Follower(_) => {}
+        }
+    }
+
+    /// Takes a message of a node, and leaves what takes long to threads of its own.
+    ///
+    /// # Errors
+    /// Why the node does not speak as it should: the link is to be ended.
+    pub fn received(&self, from: NodeId, message: Vec<u8>) -> Result<(), String> {
+        match &*self.0 {
+            Role::Leader(leader) => leader.received(from, &message),
+            Role::Follower(follower) if from == LEADER => follower.received(&message),
+            Role::Follower(_) => Err(format!("node {from} is not the leader")),
+        }
+    }
+}
+
+impl fmt::Debug for Replica {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match &*self.0 {
+            Role::Leader(_) => "Replica(leader)",
+            Role::Follower(_) => "Replica(follower)",
+        })
+    }
+}
+
+impl Role {
+    /// Ends all threads, and waits until they have ended; writes under way are cancelled.
+    pub(crate) fn stop(&self) {
+        match self {
+            Self::Leader(leader) => leader.stop(),
+            Self::Follower(follower) => follower.stop(),
+        }
+    }
+}
+
+/// How a copy of a cluster that is written stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReplicaStatus {
+    /// It orders the transactions.
+    Leads {
+        /// How each other node is.
+        followers: Vec<FollowerStatus>,
+    },
+    /// It applies those of the leader.
+    Follows {
+        /// The leader's name.
+        leader: String,
+        /// Whether the leader is there.
+        is_led: bool,
+        /// Why it takes no transactions any more, if it does not.
+        ended: Option<String>,
+    },
+}
+
+/// How a follower stands, as the leader sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FollowerStatus {
+    /// Its name.
+    pub name: String,
+    /// The last snapshot that it was known to have, if it is there.
+    pub applied: Option<SnapshotNumber>,
+    /// Transactions wait for it: it has caught up.
+    pub is_awaited: bool,
+}
+
+/// What a store whose copies follow each other does not do.
+const NO_RENUMBERING: &str = "a node of a cluster that is written does not number its terms anew: its copies would mean others";
+const NO_STREAMS: &str =
+    "a node of a cluster that is written has no streams and continuous queries";
+const NO_MERGE_YET: &str =
+    "a copy that is to follow merges nothing before it knows of which cluster it is";
+const FOLLOWER_MERGES: &str =
+    "a node that follows merges when the leader of its cluster does: ask that for a merge";
+pub(crate) const FOLLOWER_WRITES: &str =
+    "a node that follows takes no such change itself: ask the leader of its cluster for it";
+const NOT_STORED: &str = "only a stored database that may be written can be a copy of a cluster";
+const NOT_OPENED_SO: &str = "a copy of a cluster is opened to be one (Config::is_replicated), so that it merges nothing before";
+const ALREADY: &str = "it is a copy of a cluster already";
+const NO_SUCH_NODE: &str = "the list of nodes has none of this number";
+
+impl Database {
+    /// Makes this database, which was opened with [`Config::is_replicated`](crate::Config), one of several copies
+    /// of a store that is written: the first node of the list orders all transactions, and the others follow it.
+    /// All copies were one store, or backups of it, before. Links are told of by what this returns.
+    ///
+    /// From then on a transaction is shown, and its client gets an answer, when all nodes that are there have it on
+    /// their devices. At a node that follows, [`update`](Self::update_with), the writes of whole graphs and changes
+    /// of prefixes are executed by the leader, and return when they are readable here.
+    ///
+    /// # Errors
+    /// [`EngineError::Cluster`] for a database in memory, one that is only read, has streams, was not opened so or
+    /// is a copy of a cluster already; [`EngineError::Thread`].
+    pub fn replicate(&self, options: ReplicaOptions) -> Result<Replica, EngineError> {
+        let inner = self.inner();
+        if inner.is_read_only() || inner.directory.is_none() {
+            return Err(EngineError::Cluster(NOT_STORED));
+        }
+        if !inner.config.is_replicated {
+            return Err(EngineError::Cluster(NOT_OPENED_SO));
+        }
+        if options.here.0 as usize >= options.nodes.len() {
+            return Err(EngineError::Cluster(NO_SUCH_NODE));
+        }
+        if !self.streams().is_empty() || !self.continuous_queries().is_empty() {
+            return Err(EngineError::Cluster(NO_STREAMS));
+        }
+        let mut writer = inner.writer.lock();
+        if inner.replica.get().is_some() {
+            return Err(EngineError::Cluster(ALREADY));
+        }
+        if let Some((log, ticket)) = &writer.last {
+            // What the others are to have is on this device first.
+            let synced = log.sync(*ticket);
+            synced.map_err(|error| writer.refused(error))?;
+        }
+        let number = writer.latest.number();
+        let role = match options.here {
+            LEADER => {
+                let leader = Leader::new(inner, options, number);
+                writer.leads = Some(Arc::clone(&leader));
+                Role::Leader(leader)
+            }
+            _ => {
+                let follower = Follower::start(inner, options, number)?;
+                writer.follows = true;
+                Role::Follower(follower)
+            }
+        };
+        let role = Arc::new(role);
+        let is_new = inner.replica.set(Arc::clone(&role)).is_ok();
+        assert!(is_new, "the writer's lock is held while it is set");
+        Ok(Replica(role))
+    }
+
+    /// How this copy stands; `None` where it is none of a cluster that is written.
+    #[must_use]
+    pub fn replica_status(&self) -> Option<ReplicaStatus> {
+        Some(match &**self.inner().replica.get()? {
+            Role::Leader(leader) => ReplicaStatus::Leads {
+                followers: leader.status(),
+            },
+            Role::Follower(follower) => follower.status(),
+        })
+    }
+}
+
+impl Database {
+    /// Waits until queries see this snapshot or a later one, or for so long; true if they do. A database that follows no
+    /// other one is not waited for.
+    #[must_use]
+    pub fn wait_for_snapshot(&self, number: SnapshotNumber, within: Duration) -> bool {
+        match self.inner().follower() {
+            Some(follower) => follower.wait_for_snapshot(number, within),
+            None => self.snapshot_number() >= number,
+        }
+    }
+}
+
+impl Inner {
+    /// The leader's part, where this is one.
+    pub(crate) fn leader(&self) -> Option<&Arc<Leader>> {
+        match &**self.replica.get()? {
+            Role::Leader(leader) => Some(leader),
+            Role::Follower(_) => None,
+        }
+    }
+
+    /// The follower's part, where this is one.
+    pub(crate) fn follower(&self) -> Option<&Arc<Follower>> {
+        match &**self.replica.get()? {
+            Role::Follower(follower) => Some(follower),
+            Role::Leader(_) => None,
+        }
+    }
+
+    /// That terms may be numbered anew.
+    ///
+    /// # Errors
+    /// [`EngineError::Cluster`].
+    pub(crate) fn check_may_renumber(&self) -> Result<(), EngineError> {
+        match self.config.is_replicated {
+            true => Err(EngineError::Cluster(NO_RENUMBERING)),
+            false => Ok(()),
+        }
+    }
+
+    /// That there may be streams.
+    ///
+    /// # Errors
+    /// [`EngineError::Cluster`].
+    pub(crate) fn check_may_stream(&self) -> Result<(), EngineError> {
+        match self.replica.get() {
+            Some(_) => Err(EngineError::Cluster(NO_STREAMS)),
+            None => Ok(()),
+        }
+    }
+
+    /// That a merge may begin at any snapshot.
+    ///
+    /// # Errors
+    /// [`EngineError::Cluster`].
+    pub(crate) fn check_may_merge(&self) -> Result<(), EngineError> {
+        if !self.config.is_replicated {
+            return Ok(());
+        }
+        match self.replica.get().map(|role| &**role) {
+            Some(Role::Leader(_)) => Ok(()),
+            Some(Role::Follower(_)) => Err(EngineError::Cluster(FOLLOWER_MERGES)),
+            None => Err(EngineError::Cluster(NO_MERGE_YET)),
+        }
+    }
+}

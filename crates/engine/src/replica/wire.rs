@@ -1,0 +1,318 @@
+//! What do the nodes of a cluster that is written say to each other, and as which bytes?
+//!
+//! A message is a head, by postcard behind its length, and a body that stays as it is: a transaction, or
+//! documents. It goes in pieces, each with a first byte that says whether it is the last, so that none is longer
+//! than a link takes.
+
+use jindou_ingest::{Compression, Format, RawSource};
+use serde::{Deserialize, Serialize};
+
+use super::outcome::Outcome;
+use crate::AddressPolicy;
+
+/// Bytes of a piece of a message.
+const PIECE_BYTES: usize = 8 << 20;
+/// The first byte of a piece.
+const MORE: u8 = 0;
+const LAST: u8 = 1;
+
+/// What begins a message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) enum Head {
+    /// A follower has all up to this snapshot, of the store of this epoch.
+    Begin { epoch: u64, number: u64 },
+    /// The leader sends no transactions to a follower.
+    Refused(RefusedCopy),
+    /// The body is the transaction that makes this snapshot.
+    Transaction { number: u64 },
+    /// At this snapshot, the last one that was sent, the leader closed the extents of new vertices.
+    Closed { number: u64 },
+    /// All prefixes that the leader knows.
+    Prefixes(Vec<(String, String)>),
+    /// A follower has all up to this snapshot on its device, and shows it.
+    Applied { number: u64 },
+    /// A follower applies nothing any more, for this reason.
+    Ended(String),
+    /// The leader is to execute this; the body is its documents, one after another.
+    Write {
+        id: u64,
+        request: Box<Request>,
+        options: Box<WriteOptions>,
+    },
+    /// The client of a write wants it no more.
+    Cancel { id: u64 },
+    /// What became of a write.
+    Written { id: u64, outcome: Box<Outcome> },
+}
+
+/// Why a follower gets no transactions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum RefusedCopy {
+    /// It is no copy of this store, or of one before its terms were numbered anew.
+    OtherStore,
+    /// It has transactions that the leader does not have.
+    Ahead { leader: u64 },
+    /// The leader's log has none of those that come next.
+    TooOld,
+    /// The leader's log cannot be read.
+    Unreadable(String),
+}
+
+/// A write that the leader executes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) enum Request {
+    Update {
+        text: String,
+    },
+    WriteGraph {
+        graph: Option<String>,
+        replace: bool,
+        documents: Vec<DocumentHead>,
+    },
+    DropGraph {
+        graph: Option<String>,
+    },
+    WriteDataset {
+        replace: bool,
+        documents: Vec<DocumentHead>,
+    },
+    ChangePrefixes {
+        set: Vec<(String, String)>,
+        removed: Vec<String>,
+    },
+}
+
+/// [`UpdateOptions`](crate::UpdateOptions) that mean the same elsewhere.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct WriteOptions {
+    pub(super) timeout_us: Option<u64>,
+    pub(super) using_graphs: Vec<String>,
+    pub(super) using_named_graphs: Vec<String>,
+    pub(super) union_default_graph: Option<bool>,
+    pub(super) base: Option<String>,
+    pub(super) services: Option<AddressPolicy>,
+}
+
+/// A document but for its bytes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct DocumentHead {
+    name: String,
+    bytes: u64,
+    format: Option<u8>,
+    likely: Option<u8>,
+    compression: Option<u8>,
+    base_iri: Option<String>,
+}
+
+const COMPRESSIONS: [Compression; 4] = [
+    Compression::None,
+    Compression::Gzip,
+    Compression::Zstd,
+    Compression::Bzip2,
+];
+
+/// The place of a value in a list that has it.
+fn place_of<T: PartialEq>(list: &[T], value: &T) -> u8 {
+    let place = list.iter().position(|known| known == value);
+    place.expect("the list has all values") as u8
+}
+
+impl DocumentHead {
+    pub(super) fn of(raw: &RawSource) -> Self {
+        let format = |format: Option<Format>| format.map(|format| place_of(&Format::ALL, &format));
+        Self {
+            name: raw.name.clone(),
+            bytes: raw.bytes.len() as u64,
+            format: format(raw.format),
+            likely: format(raw.likely),
+            compression: raw.compression.map(|it| place_of(&COMPRESSIONS, &it)),
+            base_iri: raw.base_iri.clone(),
+        }
+    }
+
+    /// The document with its bytes.
+    fn with_bytes(self, bytes: Vec<u8>) -> Result<RawSource, String> {
+        Ok(RawSource {
+            name: self.name,
+            bytes,
+            format: known(&Format::ALL, self.format)?,
+            likely: known(&Format::ALL, self.likely)?,
+            compression: known(&COMPRESSIONS, self.compression)?,
+            base_iri: self.base_iri,
+        })
+    }
+}
+
+/// The value of a place in a list, where one was sent.
+fn known<T: Copy>(list: &[T], place: Option<u8>) -> Result<Option<T>, String> {
+    let find = |place: u8| {
+        let value = list.get(usize::from(place)).copied();
+        value.ok_or_else(|| format!("a document has the unknown format or compression {place}"))
+    };
+    place.map(find).transpose()
+}
+
+/// The documents whose bytes lie one after another.
+///
+/// # Errors
+/// What does not fit.
+pub(super) fn documents(
+    heads: Vec<DocumentHead>,
+    mut body: &[u8],
+) -> Result<Vec<RawSource>, String> {
+    let mut documents = Vec::new();
+    for head in heads {
+        let length = usize::try_from(head.bytes).ok();
+        let split = length.and_then(|length| body.split_at_checked(length));
+        let Some((bytes, rest)) = split else {
+            return Err("a document is shorter than its head says".to_owned());
+        };
+        documents.push(head.with_bytes(bytes.to_vec())?);
+        body = rest;
+    }
+    match body.is_empty() {
+        true => Ok(documents),
+        false => Err("bytes follow the last document".to_owned()),
+    }
+}
+
+/// The pieces of a message with this body, which may lie in several parts.
+pub(super) fn pieces(head: &Head, body: &[&[u8]]) -> Vec<Vec<u8>> {
+    let head = postcard::to_allocvec(head).expect("a head has no value that postcard refuses");
+    let length = (head.len() as u64).to_le_bytes();
+    let mut parts: Vec<&[u8]> = vec![&length, &head];
+    parts.extend(body);
+    let mut pieces = vec![vec![MORE]];
+    for mut part in parts {
+        while !part.is_empty() {
+            let last = pieces.last_mut().expect("there is one");
+            let room = PIECE_BYTES - (last.len() - 1);
+            if room == 0 {
+                pieces.push(vec![MORE]);
+                continue;
+            }
+            let (now, later) = part.split_at(room.min(part.len()));
+            last.extend_from_slice(now);
+            part = later;
+        }
+    }
+    pieces.last_mut().expect("there is one")[0] = LAST;
+    pieces
+}
+
+/// A message that came whole.
+#[derive(Debug, PartialEq)]
+pub(super) struct Message {
+    pub(super) head: Head,
+    pub(super) body: Vec<u8>,
+}
+
+/// Puts pieces of messages together.
+#[derive(Default)]
+pub(super) struct Pieces(Vec<u8>);
+
+impl Pieces {
+    /// The message that ends with this piece, if one does.
+    ///
+    /// # Errors
+    /// What is no piece, or makes a message of more than so many bytes, or one that has no head.
+    pub(super) fn add(
+        &mut self,
+        piece: &[u8],
+        most_bytes: usize,
+    ) -> Result<Option<Message>, String> {
+        let Some((kind, bytes)) = piece.split_first() else {
+            return Err("a piece of a message is empty".to_owned());
+        };
+        if self.0.len() + bytes.len() > most_bytes {
+            return Err(format!("a message has more than {most_bytes} bytes"));
+        }
+        self.0.extend_from_slice(bytes);
+        match *kind {
+            MORE => Ok(None),
+            LAST => Message::read(std::mem::take(&mut self.0)).map(Some),
+            other => Err(format!(
+                "a piece of a message is of the unknown kind {other}"
+            )),
+        }
+    }
+}
+
+impl Message {
+    fn read(mut bytes: Vec<u8>) -> Result<Self, String> {
+        let head = bytes.split_first_chunk::<8>().and_then(|(length, rest)| {
+            let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
+            rest.get(..length)
+        });
+        let Some(head) = head else {
+            return Err("a message is shorter than its head".to_owned());
+        };
+        let begin = 8 + head.len();
+        let head = match postcard::take_from_bytes::<Head>(head) {
+            Ok((head, [])) => head,
+            Ok(_) => return Err("bytes follow the head of a message".to_owned()),
+            Err(error) => return Err(format!("a message has no head: {error}")),
+        };
+        bytes.drain(..begin);
+        Ok(Self { head, body: bytes })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_message_of_many_pieces_comes_back() {
+        let body = vec![7_u8; 2 * PIECE_BYTES + 5];
+        let head = Head::Transaction { number: 9 };
+        let pieces = pieces(&head, &[&body[..10], &body[10..]]);
+        assert_eq!(pieces.len(), 3);
+        let mut together = Pieces::default();
+        let mut found = Vec::new();
+        for piece in pieces {
+            assert!(piece.len() <= PIECE_BYTES + 1);
+            found.extend(together.add(&piece, 1 << 30).expect("it is sound"));
+        }
+        assert_eq!(found, [Message { head, body }]);
+    }
+
+    #[test]
+    fn a_document_comes_back_with_its_bytes_and_no_other_length() {
+        let raw = RawSource {
+            name: "a.ttl".to_owned(),
+            bytes: b"abc".to_vec(),
+            format: None,
+            likely: Some(Format::Turtle),
+            compression: Some(Compression::Bzip2),
+            base_iri: Some("http://e/".to_owned()),
+        };
+        let head = DocumentHead::of(&raw);
+        assert_eq!(documents(vec![head.clone()], b"abc"), Ok(vec![raw]));
+        for body in [&b"ab"[..], b"abcd"] {
+            assert!(documents(vec![head.clone()], body).is_err());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_no_message_or_one_and_never_a_panic(
+            mut bytes: Vec<u8>,
+            at: usize,
+            with: u8,
+        ) {
+            let _ = Pieces::default().add(&bytes, 1 << 20);
+            let head = Head::Write {
+                id: 3,
+                request: Box::new(Request::Update { text: "x".to_owned() }),
+                options: Box::default(),
+            };
+            bytes = pieces(&head, &[b"abc"]).remove(0);
+            let place = at % bytes.len();
+            bytes[place] ^= with;
+            let _ = Pieces::default().add(&bytes, 1 << 20);
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! Do the nodes of a cluster that is written all answer as one database with the same transactions, whichever of
+//! them these come to?
+#![cfg(target_os = "linux")]
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use jindou_engine::ingest::{Progress, Source};
+use jindou_engine::{
+    ClusterOptions, Config, Database, EngineError, ForkPolicy, LoadOptions, PeerList, QueryOptions,
+    QueryResults,
+};
+use tempfile::TempDir;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const NODES: usize = 3;
+const PEOPLE: u64 = 200;
+
+/// Seeds of a run; `JINDOU_SEED` sets the first one.
+fn first_seed() -> u64 {
+    std::env::var("JINDOU_SEED").map_or(1, |seed| seed.parse().expect("a number"))
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        (self.0 >> 33) % limit
+    }
+
+    fn person(&mut self) -> String {
+        format!("<http://x/p{}>", self.below(PEOPLE + 40))
+    }
+
+    fn triple(&mut self) -> String {
+        let (me, other) = (self.person(), self.person());
+        match self.below(5) {
+            0 => format!("{me} a <http://x/C{}>", self.below(3)),
+            1 => format!("{me} <http://x/name> \"{}\"", self.below(300)),
+            2 => format!("{me} <http://x/age> {}", self.below(90)),
+            _ => format!("{me} <http://x/knows> {other}"),
+        }
+    }
+
+    fn quads(&mut self, most: u64) -> String {
+        let count = 1 + self.below(most);
+        let quads = (0..count).map(|_| match self.below(4) {
+            0 => format!(
+                "GRAPH <http://x/g{}> {{ {} }}",
+                self.below(3),
+                self.triple()
+            ),
+            _ => format!("{} .", self.triple()),
+        });
+        quads.collect::<Vec<_>>().join("\n")
+    }
+
+    fn update(&mut self) -> String {
+        match self.below(5) {
+            0 | 1 => format!("INSERT DATA {{ {} }}", self.quads(40)),
+            2 => format!("DELETE DATA {{ {} }}", self.quads(60)),
+            3 => {
+                let me = self.person();
+                format!(
+                    "DELETE {{ {me} ?p ?o }} INSERT {{ ?o <http://x/knew> {me} }} WHERE {{ {me} ?p ?o FILTER(isIRI(?o)) }}"
+                )
+            }
+            _ => format!(
+                "INSERT {{ ?a <http://x/near> ?c }} WHERE {{ ?a <http://x/knows> ?b . ?b <http://x/knows> ?c . ?c a <http://x/C{}> }}",
+                self.below(3)
+            ),
+        }
+    }
+}
+
+const QUERIES: [&str; 9] = [
+    "SELECT * { <http://x/p1> <http://x/knows> ?a . ?a <http://x/knows> ?b }",
+    "SELECT ?a ?c ?n { ?a a <http://x/C1> ; <http://x/knows> ?b . ?b <http://x/knows> ?c . ?c <http://x/name> ?n }",
+    "SELECT ?n (COUNT(*) AS ?c) { ?a <http://x/knows> ?b . ?b <http://x/name> ?n } GROUP BY ?n",
+    "SELECT * { ?a <http://x/knows>+ <http://x/p3> }",
+    "SELECT * { GRAPH ?g { ?a <http://x/knows> ?b } OPTIONAL { ?b <http://x/name> ?n } }",
+    "SELECT ?p (COUNT(?o) AS ?n) { ?s ?p ?o } GROUP BY ?p",
+    "SELECT ?s ?n { ?s <http://x/age> ?n FILTER(?n < 30) MINUS { ?s a <http://x/C0> } }",
+    "SELECT ?a ?c { ?a <http://x/near> ?c . ?c <http://x/knew> ?d }",
+    "SELECT * { GRAPH <http://x/g1> { ?s ?p ?o } }",
+];
+
+/// What a query finds, in no order.
+fn rows(database: &Database, query: &str) -> Result<Vec<String>, EngineError> {
+    let QueryResults::Solutions(solutions) = database.query_with(query, QueryOptions::default())?
+    else {
+        panic!("solutions are asked for");
+    };
+    let mut rows = Vec::new();
+    for solution in solutions {
+        rows.push(format!("{:?}", solution?));
+    }
+    rows.sort_unstable();
+    Ok(rows)
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir(to).expect("there is room");
+    for entry in std::fs::read_dir(from).expect("it is a store") {
+        let entry = entry.expect("it is there");
+        std::fs::copy(entry.path(), to.join(entry.file_name())).expect("there is room");
+    }
+}
+
+fn list() -> (PeerList, Vec<TcpListener>) {
+    let listeners: Vec<TcpListener> = (0..NODES)
+        .map(|_| TcpListener::bind("127.0.0.1:0").expect("a port"))
+        .collect();
+    let nodes = listeners.iter().enumerate().map(|(number, listener)| {
+        let address = listener.local_addr().expect("it has one");
+        format!("[[node]]\nname = \"n{number}\"\naddress = \"{address}\"\n")
+    });
+    let text = format!("shards = 16\n{}", nodes.collect::<String>());
+    (PeerList::parse(&text).expect("a list"), listeners)
+}
+
+struct Cluster {
+    nodes: Vec<Database>,
+    /// One database, with the same transactions.
+    model: Database,
+    _folder: TempDir,
+}
+
+impl Cluster {
+    fn start(text: &str, policy: ForkPolicy, maps_memory: bool) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = |name: &str| -> PathBuf { folder.path().join(name) };
+        let source = || vec![Source::bytes("data.trig", text.as_bytes().to_vec())];
+        let (options, progress) = (LoadOptions::default(), Progress::default());
+        let created = Database::create(
+            &place("n0"),
+            source(),
+            &options,
+            &progress,
+            Config::default(),
+        );
+        drop(created.expect("it loads"));
+        for number in 1..NODES {
+            copy(&place("n0"), &place(&format!("n{number}")));
+        }
+        let model = Database::with_config(Config::default());
+        model.load(source(), &options, &progress).expect("it loads");
+        let (peers, listeners) = list();
+        let nodes: Vec<Database> = listeners
+            .into_iter()
+            .enumerate()
+            .map(|(number, listener)| {
+                let mut config = Config::default();
+                config.fork_policy = policy;
+                config.is_replicated = true;
+                let name = format!("n{number}");
+                let database = Database::open(&place(&name), config).expect("it opens");
+                let options = ClusterOptions {
+                    peers: peers.clone(),
+                    secret: None,
+                    node: peers.node(&name).expect("it is in the list"),
+                    maps_memory,
+                    listener: Some(listener),
+                };
+                database.join(options).expect("it joins");
+                database
+            })
+            .collect();
+        for node in &nodes {
+            assert!(node.wait_for_cluster(PATIENCE), "{:?}", node.cluster());
+        }
+        Self {
+            nodes,
+            model,
+            _folder: folder,
+        }
+    }
+}
+
+const POLICIES: [ForkPolicy; 3] = [
+    ForkPolicy::Dynamic,
+    ForkPolicy::InPlace,
+    ForkPolicy::ForkJoin,
+];
+
+#[test]
+fn all_nodes_answer_as_one_database_does_after_each_update() {
+    for seed in first_seed()..first_seed() + 6 {
+        let (policy, maps_memory) = (POLICIES[seed as usize % 3], seed % 2 == 0);
+        let mut random = Random(seed);
+        let text = format!("{}\n", random.quads(900).replace("GRAPH", ""));
+        let cluster = Cluster::start(&text, policy, maps_memory);
+        for step in 0..12 {
+            let note = format!("seed {seed}, step {step}");
+            let update = random.update();
+            let expected = cluster.model.update(&update).expect("it is right");
+            let at = random.below(NODES as u64) as usize;
+            let done = cluster.nodes[at].update(&update);
+            let done = done.unwrap_or_else(|error| panic!("{note}: {update}: {error}"));
+            assert_eq!(
+                (done.inserted, done.deleted),
+                (expected.inserted, expected.deleted),
+                "{note}: {update}"
+            );
+            if step % 5 == 4 {
+                cluster.nodes[0].merge().expect("there is room");
+            }
+            for query in QUERIES {
+                let expected = rows(&cluster.model, query).expect("it is right");
+                for (number, node) in cluster.nodes.iter().enumerate() {
+                    let found = rows(node, query);
+                    let found = found.unwrap_or_else(|error| panic!("{note}: {query}: {error}"));
+                    assert_eq!(found, expected, "{note}, node {number}: {query}");
+                }
+            }
+        }
+    }
+}
+
+/// Three subjects, which mostly are of three nodes, always have the same number.
+#[test]
+fn queries_see_whole_transactions_while_others_are_made_at_all_nodes() {
+    const UPDATES: u64 = 120;
+    let numbered = |number: u64| -> String {
+        let subjects = (0..3).map(|s| format!("<http://x/s{s}> <http://x/is> {number} ."));
+        subjects.collect()
+    };
+    let cluster = Cluster::start(&numbered(0), ForkPolicy::Dynamic, true);
+    let is_over = AtomicBool::new(false);
+    let query = "SELECT ?a ?b ?c { <http://x/s0> <http://x/is> ?a . <http://x/s1> <http://x/is> ?b . <http://x/s2> <http://x/is> ?c }";
+    std::thread::scope(|scope| {
+        let readers: Vec<_> = (cluster.nodes.iter())
+            .map(|node| {
+                scope.spawn(|| {
+                    let mut answers = 0_u64;
+                    while !is_over.load(Ordering::SeqCst) {
+                        let rows = rows(node, query).expect("all nodes are there");
+                        assert_eq!(rows.len(), 1, "{rows:?}");
+                        let numbers: Vec<&str> = rows[0].split("value: ").skip(1).collect();
+                        let first = numbers.first().map(|text| text.split('"').nth(1));
+                        let alike = |text: &&str| Some(text.split('"').nth(1)) == first;
+                        assert!(numbers.iter().all(alike), "{rows:?}");
+                        answers += 1;
+                    }
+                    answers
+                })
+            })
+            .collect();
+        let writers: Vec<_> = (cluster.nodes.iter())
+            .map(|node| {
+                scope.spawn(|| {
+                    for _ in 0..UPDATES / NODES as u64 {
+                        let update = "DELETE { ?s <http://x/is> ?n } INSERT { ?s <http://x/is> ?next } WHERE { ?s <http://x/is> ?n BIND(?n + 1 AS ?next) }";
+                        let done = node.update(update).expect("all nodes are there");
+                        assert_eq!((done.inserted, done.deleted), (3, 3));
+                    }
+                })
+            })
+            .collect();
+        for writer in writers {
+            writer.join().expect("it does not panic");
+        }
+        is_over.store(true, Ordering::SeqCst);
+        for reader in readers {
+            assert!(reader.join().expect("it does not panic") > 0);
+        }
+    });
+    let last = format!("SELECT ?s {{ ?s <http://x/is> {UPDATES} }}");
+    for node in &cluster.nodes {
+        assert_eq!(rows(node, &last).expect("all nodes are there").len(), 3);
+    }
+}
