@@ -16,7 +16,7 @@ const MOST_NODES: i64 = 16;
 #[command(next_help_heading = "Cluster")]
 pub(crate) struct ClusterArguments {
     /// File of the nodes of a cluster, the same at each of them: the server is one of these, and queries are
-    /// answered over the shards of all. Takes --location and --read-only; on Linux
+    /// answered over the shards of all. Takes --location, a copy of the same store at each; on Linux
     #[arg(long, value_name = "FILE", requires = "node")]
     pub(crate) peers: Option<PathBuf>,
     /// Which of these nodes the server is
@@ -33,7 +33,7 @@ pub(crate) struct ClusterArguments {
 /// Run a cluster of servers, whose nodes answer queries together
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
-A node of a cluster is a `jindou serve --location DIR --read-only --peers FILE --node NAME`.
+A node of a cluster is a `jindou serve --location DIR --peers FILE --node NAME`.
 
 Examples:
   jindou cluster dev
@@ -42,8 +42,8 @@ pub(crate) enum ClusterCommand {
     Dev(DevArguments),
 }
 
-/// Start the nodes of a cluster on this machine, for a first look: the store of a folder, files, or
-/// generated data at several servers, until Ctrl-C
+/// Start the nodes of a cluster on this machine, for a first look: copies of the store of a folder, of files, or
+/// of generated data at several servers, until Ctrl-C. Updates may be sent to each of them; they end with it
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -56,7 +56,7 @@ pub(crate) struct DevArguments {
     /// Files to load into a store in a temporary folder
     #[arg(value_name = "FILE", conflicts_with = "location")]
     pub(crate) files: Vec<PathBuf>,
-    /// Folder of the store to serve, which is not changed
+    /// Folder of the store of which each node gets a copy; it is not changed itself
     #[arg(long, value_name = "DIR")]
     pub(crate) location: Option<PathBuf>,
     /// How many nodes

@@ -30,7 +30,7 @@ impl Node {
     pub(crate) fn of(
         arguments: &ClusterArguments,
         location: Option<&Path>,
-        is_read_only: bool,
+        has_files: bool,
     ) -> anyhow::Result<Option<Self>> {
         let Some((file, name)) = arguments.peers.as_ref().zip(arguments.node.as_ref()) else {
             return Ok(None);
@@ -40,8 +40,11 @@ impl Node {
                 "--peers: the nodes of a cluster serve copies of one store; give its folder with --location DIR"
             );
         }
-        if !is_read_only {
-            bail!("--peers: a cluster serves stores that are not changed yet: give --read-only");
+        if has_files {
+            bail!(
+                "--peers: all nodes have copies of one store; load files with `jindou load --location DIR \
+                 FILE...` first, and copy the store, or send them to a node that runs"
+            );
         }
         let (peers, secret) = PeerList::read(file).context("--peers")?;
         let node = peers.node(name).context("--node")?;

@@ -233,6 +233,15 @@ fn ask(url: &str, query: &str, accept: &str) -> (u16, String) {
     (answer.status().as_u16(), text)
 }
 
+/// Asks for an update.
+fn update(url: &str, text: &str) -> (u16, String) {
+    let request = agent().post(format!("{url}/update"));
+    let request = request.header("Content-Type", "application/sparql-update");
+    let mut answer = request.send(text).unwrap();
+    let told = answer.body_mut().read_to_string().unwrap();
+    (answer.status().as_u16(), told)
+}
+
 /// The lines of a result, in no order.
 fn sorted(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -368,13 +377,25 @@ fn what_cannot_be_a_node_is_told_on_one_line() {
         (
             vec![
                 "--location",
-                "store",
+                "elsewhere",
                 "--peers",
                 "nodes.toml",
                 "--node",
                 "a",
             ],
-            "error: --peers: a cluster serves stores that are not changed yet: give --read-only\n",
+            "elsewhere",
+        ),
+        (
+            vec![
+                "--location",
+                "elsewhere",
+                "--peers",
+                "nodes.toml",
+                "--node",
+                "a",
+                "people.ttl",
+            ],
+            "error: --peers: all nodes have copies of one store; load files",
         ),
         (
             vec!["--read-only", "--peers", "nodes.toml", "--node", "a"],
@@ -509,7 +530,18 @@ fn a_cluster_for_a_first_look_answers_and_leaves_nothing() {
     for (status, text) in answers() {
         assert_eq!((status, text.lines().count()), (200, 1 + 4 * PEOPLE));
     }
+    let new = "PREFIX : <http://new/> ASK { :s0 :p ?a . :s1 :p ?a . :s2 :p ?a . :s3 :p ?a }";
+    let is_new = |url: &str| ask(url, new, "text/csv").1.contains("true");
+    let insert = "PREFIX : <http://new/> INSERT DATA { :s0 :p 1 . :s1 :p 1 . :s2 :p 1 . :s3 :p 1 }";
+    let (status, text) = update(&dev.nodes[2].0, insert);
+    assert!(status < 300, "{status}: {text}");
+    for (url, _) in &dev.nodes {
+        assert!(is_new(url), "{url}");
+    }
     signal("-KILL", dev.nodes[1].1);
+    let delete = "PREFIX : <http://new/> DELETE DATA { :s2 :p 1 }";
+    let (status, text) = update(&dev.nodes[0].0, delete);
+    assert!(status < 300, "{status}: {text}");
     let again = "node b is there again, with pid ";
     dev.lines.wait_for("its end is told", |line| {
         line.contains("ended: signal: 9 (SIGKILL)").then_some(())
@@ -520,6 +552,9 @@ fn a_cluster_for_a_first_look_answers_and_leaves_nothing() {
     for (url, _) in &dev.nodes {
         wait_for("all is answered again", || {
             (ask(url, query, media_type).0 == 200).then_some(())
+        });
+        wait_for("what it missed is there", || {
+            (ask(url, new, "text/csv").1.contains("false")).then_some(())
         });
     }
     signal("-INT", dev.process.0.id());

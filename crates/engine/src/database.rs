@@ -309,6 +309,7 @@ impl Database {
                 revocations: Vec::new(),
                 read_from,
                 published: Arc::clone(&streams.published),
+                told: None,
                 leads: None,
                 follows: false,
             }),

@@ -566,6 +566,7 @@ impl Inner {
             self.forget_plans();
         }
         writer.latest = latest.clone();
+        writer.tell();
         let _one = self.showing.lock();
         let seen = &self.graph.load().snapshot;
         // Else what is being written to the device will be seen, upon the new base or the old.

@@ -194,16 +194,6 @@ impl LastShards {
         false
     }
 
-    /// Readers see this graph from now on.
-    pub(crate) fn note_shown(&self, graph: &Arc<StoredGraph>) {
-        #[cfg(target_os = "linux")]
-        if let Some(membership) = self.membership() {
-            membership.snapshots().note_shown(graph);
-        }
-        #[cfg(not(target_os = "linux"))]
-        let _ = graph;
-    }
-
     /// The process's part in a cluster, if it has one.
     #[cfg(target_os = "linux")]
     pub(crate) fn membership(&self) -> Option<&member::Membership> {

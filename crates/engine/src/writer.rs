@@ -36,6 +36,8 @@ pub(crate) struct Writer {
     pub(crate) published: Arc<Published>,
     /// What sends each transaction to the copies of the store, where this one orders them.
     pub(crate) leads: Option<Arc<Leader>>,
+    /// Told of each snapshot under the lock, so in their order, where others may ask for it by its number.
+    pub(crate) told: Option<Box<dyn Fn(&Snapshot) + Send + Sync>>,
     /// This is a copy of the store, which applies the transactions of another one and has none of its own.
     pub(crate) follows: bool,
 }
@@ -196,6 +198,7 @@ impl Writer {
             self.published.note(&self.latest, &changed);
         }
         self.latest = changed.clone();
+        self.tell();
         Ok(Appended {
             snapshot: changed,
             place: self.last.clone(),
@@ -246,7 +249,15 @@ impl Writer {
             }
         }
         self.latest = next;
+        self.tell();
         Ok(self.unchanged())
+    }
+
+    /// Tells of the latest snapshot.
+    pub(crate) fn tell(&self) {
+        if let Some(told) = &self.told {
+            told(&self.latest);
+        }
     }
 
     /// Makes the first snapshot of the next generation, whose base is written, the latest: its files
@@ -356,10 +367,7 @@ impl Inner {
         let _one = self.showing.lock();
         if snapshot.place() > self.graph.load().snapshot.place() {
             self.forget_old_plans(&snapshot);
-            let graph = Arc::new(StoredGraph { snapshot });
-            // First: whoever asks it at another node may ask this one at once.
-            self.shards.note_shown(&graph);
-            self.graph.store(graph);
+            self.graph.store(Arc::new(StoredGraph { snapshot }));
         }
     }
 

@@ -206,7 +206,7 @@ fn all_nodes_answer_as_one_database_does_after_each_update() {
                 "{note}: {update}"
             );
             if step % 5 == 4 {
-                cluster.nodes[0].merge().expect("there is room");
+                cluster.nodes[0].compact().expect("there is room");
             }
             for query in QUERIES {
                 let expected = rows(&cluster.model, query).expect("it is right");

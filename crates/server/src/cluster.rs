@@ -4,7 +4,7 @@
 use hyper::header::{HeaderMap, HeaderValue, VARY};
 use hyper::{Response, StatusCode};
 use jindou_engine::results::{Offer, negotiate};
-use jindou_engine::{Database, RemoteReads};
+use jindou_engine::{Database, RemoteReads, ReplicaStatus};
 use serde_json::{Value, json};
 
 use crate::body::Body;
@@ -25,6 +25,8 @@ pub(crate) struct ClusterNow {
     pub(crate) nodes: Vec<NodeNow>,
     /// What this one has read of others, and asked them, since it began.
     pub(crate) reads: RemoteReads,
+    /// How its copy of the store stands, of a store that is written.
+    pub(crate) copy: Option<ReplicaStatus>,
 }
 
 /// A node of it.
@@ -81,6 +83,7 @@ impl ClusterNow {
         Some(Self {
             nodes: nodes(database)?,
             reads: database.remote_reads(),
+            copy: database.replica_status(),
         })
     }
 
@@ -102,8 +105,10 @@ impl ClusterNow {
             messages,
             message_bytes,
         } = self.reads;
+        let copy = self.copy.as_ref().map(|copy| told_of_copy(copy, here));
         json!({
             "node": here,
+            "copy": copy,
             "shards": self.nodes.iter().map(|node| node.shards).sum::<usize>(),
             "nodes": self.nodes.iter().map(NodeNow::json).collect::<Vec<_>>(),
             "reads": {
@@ -115,6 +120,29 @@ impl ClusterNow {
                 "message_bytes": message_bytes,
             },
         })
+    }
+}
+
+/// How a copy of a store that is written stands.
+fn told_of_copy(copy: &ReplicaStatus, here: Option<&String>) -> Value {
+    match copy {
+        ReplicaStatus::Leads { followers } => {
+            let followers = followers.iter().map(|follower| {
+                json!({
+                    "name": follower.name,
+                    "snapshot": follower.applied.map(|number| number.0),
+                    "is_awaited": follower.is_awaited,
+                })
+            });
+            json!({ "leader": here, "followers": followers.collect::<Vec<_>>() })
+        }
+        ReplicaStatus::Follows {
+            leader,
+            is_led,
+            ended,
+        } => json!({ "leader": leader, "is_led": is_led, "ended": ended }),
+        // Another version's.
+        _ => Value::Null,
     }
 }
 
@@ -219,6 +247,7 @@ pub(crate) mod tests {
                 batches: 1,
                 ..RemoteReads::default()
             },
+            copy: None,
         }
     }
 

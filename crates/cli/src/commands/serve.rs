@@ -36,7 +36,7 @@ pub(crate) fn run(mut arguments: ServeArguments) -> anyhow::Result<()> {
         arguments.bind.set_port(port);
     }
     let location = arguments.location.as_deref();
-    let node = Node::of(&arguments.cluster, location, arguments.read_only)?;
+    let node = Node::of(&arguments.cluster, location, !arguments.files.is_empty())?;
     check_folders(&arguments.allow_load)?;
     let mut config = config(arguments.bind, &arguments.limits);
     arguments.access.apply(&mut config)?;
@@ -61,6 +61,7 @@ pub(crate) fn run(mut arguments: ServeArguments) -> anyhow::Result<()> {
         engine.durability.fsync = Fsync::Never;
         note!("--fsync never: a crash of the machine may lose acknowledged updates");
     }
+    engine.is_replicated = node.is_some() && !arguments.read_only;
     check_address(arguments.bind)?;
     let database = match &arguments.location {
         Some(location) => at_location(location, &arguments, engine)?,
@@ -117,7 +118,11 @@ fn at_location(
              load --location DIR FILE...` first"
         ),
         (false, true) => {
-            let opened = open::stored_or_new(location, engine);
+            // A store that is made here would be no copy of any other.
+            let opened = match engine.is_replicated {
+                true => open::stored(location, engine),
+                false => open::stored_or_new(location, engine),
+            };
             return opened.map_err(|error| match open::may_not_be_written(&error) {
                 true => anyhow!("{error}; --read-only serves a store without writing it"),
                 false => error,

@@ -27,6 +27,9 @@ use crate::{ChangedLists, Sharded};
 
 /// Snapshots for which a node answers without looking for them again.
 const MOST_SERVED: usize = 64;
+/// How long a call waits for its snapshot to come to this node, before whoever makes it asks again. Others of the
+/// same node wait behind it.
+const CALL_PATIENCE: Duration = Duration::from_millis(1);
 /// How long a sub-query waits for its snapshot to come to this node.
 const SNAPSHOT_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -217,9 +220,7 @@ impl Member {
 
     /// The shards of this node at the snapshot by whose number peers ask for them.
     pub(super) fn serve(&self, id: ServedId) -> Result<Arc<ServedShards>, Unavailable> {
-        let graph = self
-            .graphs
-            .at(SnapshotNumber(id.number()), Duration::ZERO)?;
+        let graph = self.graphs.at(SnapshotNumber(id.number()), CALL_PATIENCE)?;
         let served = self.server.serve_by(id, self.own_rows(&graph));
         let mut kept = self.served.lock();
         if kept.len() >= MOST_SERVED {

@@ -50,10 +50,6 @@ impl Membership {
         &self.member
     }
 
-    pub(super) fn snapshots(&self) -> &Snapshots {
-        &self.snapshots
-    }
-
     /// A graph that readers see, with the shards of other nodes.
     ///
     /// # Errors
@@ -179,10 +175,12 @@ impl Database {
         let (membership, listener) = Membership::new(self, options)?;
         let member = Arc::clone(&membership.member);
         {
-            // What is shown from now on is noted, and here what was shown meanwhile.
-            let _one = inner.showing.lock();
-            membership.snapshots.note_shown(&inner.graph.load_full());
+            // What comes from now on is noted, and here what came meanwhile.
+            let mut writer = inner.writer.lock();
+            let snapshots = Arc::clone(&membership.snapshots);
             inner.shards.set_membership(membership)?;
+            writer.told = Some(Box::new(move |snapshot| snapshots.note(snapshot)));
+            writer.tell();
         }
         Ok(member.meet(listener)?)
     }

@@ -1,6 +1,6 @@
 //! Which snapshots of the graph does a node of a cluster have for its own queries and those of other nodes?
 //!
-//! A query asks one snapshot, at all nodes. So a node keeps those that were shown last, for queries of others that
+//! A query asks one snapshot, at all nodes. So a node keeps those that came last, for queries of others that
 //! begin with them, and those of which others say that their queries use them ([`Snapshots::pin`]). They share
 //! nearly all of their memory, and are cut into shards when somebody asks.
 
@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 
 use jindou_cluster::{BaseTag, LastSeen, MemberGraphs, Offered, OwnBase, OwnGraph};
 use jindou_exec::GraphSource;
+use jindou_fabric::RegionBuilder;
 use jindou_fabric::process::ProcessFabric;
 use jindou_fabric::remote::Fabric;
 use jindou_model::{NodeId, ShardId, SnapshotNumber, Unavailable};
-use jindou_partition::ShardMap;
+use jindou_partition::{ShardMap, Shards};
 use jindou_store::{Cut, Snapshot};
 use parking_lot::{Condvar, Mutex};
 
@@ -22,8 +23,12 @@ use crate::EngineError;
 use crate::graph::StoredGraph;
 
 /// Snapshots that are kept whether anybody uses them: as many as there are between a query's begin at a node and
-/// the moment when others hear of it, however fast transactions follow one another.
+/// the moment when others hear of it, however fast transactions follow one another,
 const MOST_RECENT: usize = 4_096;
+/// and for how long.
+const RECENT: Duration = Duration::from_secs(10);
+/// Bases that are kept in shards: the last one, and the one before for queries that began with it.
+const MOST_BASES: usize = 2;
 /// Snapshots that are kept in shards.
 const MOST_CUT: usize = 64;
 /// Snapshots that another node may have kept.
@@ -33,18 +38,17 @@ pub(crate) const MOST_PINNED: usize = 1_024;
 pub(crate) struct Snapshots {
     /// The shards of this node.
     own: BTreeSet<ShardId>,
-    map: ShardMap,
-    fabric: Arc<ProcessFabric>,
+    shards: Shards,
     state: Mutex<State>,
-    /// Another snapshot is shown.
-    shown: Condvar,
+    /// There is another snapshot.
+    is_there: Condvar,
 }
 
 struct State {
-    /// The shards of the snapshot that was asked for last.
-    cut: Cut,
-    /// In the order in which they were shown.
-    recent: VecDeque<Arc<StoredGraph>>,
+    /// Of each base the shards of the snapshot that was asked for last; the last base first.
+    cuts: VecDeque<Cut>,
+    /// In the order in which they came, and when.
+    recent: VecDeque<(Instant, Arc<StoredGraph>)>,
     pinned: BTreeMap<SnapshotNumber, Arc<StoredGraph>>,
     pins: BTreeMap<NodeId, Vec<SnapshotNumber>>,
     /// Those that were asked for last.
@@ -82,8 +86,8 @@ impl Snapshots {
             shards: offered?,
         };
         let state = State {
-            cut: cut.at(snapshot).expect("it is of this base"),
-            recent: VecDeque::from([Arc::clone(graph)]),
+            cuts: VecDeque::from([cut]),
+            recent: VecDeque::from([(Instant::now(), Arc::clone(graph))]),
             pinned: BTreeMap::new(),
             pins: BTreeMap::new(),
             made: VecDeque::new(),
@@ -91,23 +95,25 @@ impl Snapshots {
         };
         let snapshots = Self {
             own,
-            map: map.clone(),
-            fabric: Arc::clone(fabric),
+            shards: map.shards(),
             state: Mutex::new(state),
-            shown: Condvar::new(),
+            is_there: Condvar::new(),
         };
         Ok((snapshots, base))
     }
 
-    /// Readers see this graph from now on.
-    pub(crate) fn note_shown(&self, graph: &Arc<StoredGraph>) {
+    /// There is this snapshot from now on, the latest one, which another node may show before this one does.
+    pub(super) fn note(&self, snapshot: &Snapshot) {
+        let graph = Arc::new(StoredGraph {
+            snapshot: snapshot.clone(),
+        });
         let mut state = self.state.lock();
         if state.recent.len() >= MOST_RECENT {
             state.recent.pop_front();
         }
-        state.recent.push_back(Arc::clone(graph));
+        state.recent.push_back((Instant::now(), graph));
         drop(state);
-        self.shown.notify_all();
+        self.is_there.notify_all();
     }
 
     /// A graph that readers see or saw, in the shards of this node.
@@ -118,13 +124,8 @@ impl Snapshots {
     /// As [`Snapshots::new`].
     pub(super) fn own(&self, graph: &Arc<StoredGraph>) -> Result<Arc<OwnGraph>, EngineError> {
         let mut state = self.state.lock();
-        if let Some(made) = state
-            .made
-            .iter()
-            .rev()
-            .find(|made| Arc::ptr_eq(&made.of, graph))
-        {
-            return Ok(Arc::clone(&made.own));
+        if let Some(own) = state.made_of(&graph.snapshot) {
+            return Ok(own);
         }
         self.make(&mut state, graph)
     }
@@ -135,12 +136,22 @@ impl Snapshots {
         graph: &Arc<StoredGraph>,
     ) -> Result<Arc<OwnGraph>, EngineError> {
         let snapshot = &graph.snapshot;
-        let cut = match state.cut.at(snapshot) {
-            Some(cut) => cut,
+        let cuts = state.cuts.iter().enumerate();
+        let known = (cuts.filter_map(|(place, cut)| Some((place, cut.at(snapshot)?)))).next();
+        let cut = match known {
+            Some((place, cut)) => {
+                state.cuts[place] = cut;
+                &state.cuts[place]
+            }
             None => {
-                let allocate = |_, bytes| self.fabric.allocate(bytes);
-                let cut = snapshot.cut_base(self.map.shards(), &self.own, &allocate)?;
-                cut.at(snapshot).expect("it is of this base")
+                // Nobody else reads it.
+                let allocate = |_, bytes| Ok(RegionBuilder::new(bytes));
+                let cut = snapshot.cut_base(self.shards, &self.own, &allocate)?;
+                state.cuts.truncate(MOST_BASES - 1);
+                state
+                    .cuts
+                    .push_front(cut.at(snapshot).expect("it is of this base"));
+                &state.cuts[0]
             }
         };
         let source = |snapshot: &Snapshot| {
@@ -158,7 +169,6 @@ impl Snapshots {
             rows: rows.map(|(shard, rows)| (*shard, source(rows))).collect(),
             seen: LastSeen::default(),
         });
-        state.cut = cut;
         state.used.retain(|used| used.strong_count() > 0);
         state.used.push(Arc::downgrade(&own));
         if state.made.len() >= MOST_CUT {
@@ -171,9 +181,10 @@ impl Snapshots {
         Ok(own)
     }
 
-    /// The numbers of those snapshots that queries of this node use.
+    /// The numbers of those snapshots that queries of this node use. Lets go of others that were followed by others long ago.
     pub(crate) fn in_use(&self) -> Vec<SnapshotNumber> {
         let mut state = self.state.lock();
+        let gone = state.take_old(Instant::now());
         let kept: Vec<*const OwnGraph> = state.made.iter().map(|m| Arc::as_ptr(&m.own)).collect();
         state.used.retain(|used| used.strong_count() > 0);
         let used = state.used.iter().filter_map(Weak::upgrade);
@@ -187,6 +198,9 @@ impl Snapshots {
             Arc::strong_count(own) > others
         });
         let numbers: BTreeSet<SnapshotNumber> = used.map(|own| own.snapshot).collect();
+        drop(state);
+        // A whole base may go with the last of them.
+        drop(gone);
         numbers.into_iter().take(MOST_PINNED).collect()
     }
 
@@ -215,8 +229,36 @@ fn tag_of(snapshot: &Snapshot) -> BaseTag {
 
 impl State {
     fn latest(&self) -> SnapshotNumber {
-        let last = self.recent.back().expect("there is one from the beginning");
+        let (_, last) = self.recent.back().expect("there is one from the beginning");
         last.snapshot.number()
+    }
+
+    /// A snapshot in shards, if it is there.
+    fn made_of(&self, snapshot: &Snapshot) -> Option<Arc<OwnGraph>> {
+        let is_it = |made: &&Arc<Made>| {
+            let of = &made.of.snapshot;
+            of.number() == snapshot.number() && of.is_of_generation_of(snapshot)
+        };
+        let made = self.made.iter().rev().find(is_it)?;
+        Some(Arc::clone(&made.own))
+    }
+
+    /// Takes out the snapshots that were followed by others long ago, and what was made of these for nobody.
+    fn take_old(&mut self, now: Instant) -> (Vec<Arc<StoredGraph>>, Vec<Arc<Made>>) {
+        let mut old = Vec::new();
+        while let Some((followed, _)) = self.recent.get(1)
+            && now.saturating_duration_since(*followed) > RECENT
+            && let Some((_, graph)) = self.recent.pop_front()
+        {
+            old.push(graph);
+        }
+        let (_, first) = self.recent.front().expect("one is left");
+        let first = first.snapshot.number();
+        let is_old =
+            |made: &Arc<Made>| made.own.snapshot < first && Arc::strong_count(&made.own) == 1;
+        let (gone, kept): (Vec<_>, Vec<_>) = self.made.drain(..).partition(is_old);
+        self.made = kept.into();
+        (old, gone)
     }
 
     fn find(&self, number: SnapshotNumber) -> Option<Arc<StoredGraph>> {
@@ -224,8 +266,8 @@ impl State {
             return Some(Arc::clone(graph));
         }
         // Of one that was merged the later one.
-        let end = (self.recent).partition_point(|graph| graph.snapshot.number() <= number);
-        let graph = &self.recent[end.checked_sub(1)?];
+        let end = (self.recent).partition_point(|(_, graph)| graph.snapshot.number() <= number);
+        let (_, graph) = &self.recent[end.checked_sub(1)?];
         (graph.snapshot.number() == number).then(|| Arc::clone(graph))
     }
 }
@@ -236,9 +278,9 @@ impl MemberGraphs for Snapshots {
         let mut state = self.state.lock();
         while state.latest() < number {
             let is_late = match until {
-                Some(until) => self.shown.wait_until(&mut state, until).timed_out(),
+                Some(until) => self.is_there.wait_until(&mut state, until).timed_out(),
                 None => {
-                    self.shown.wait(&mut state);
+                    self.is_there.wait(&mut state);
                     false
                 }
             };
@@ -247,13 +289,8 @@ impl MemberGraphs for Snapshots {
             }
         }
         let graph = state.find(number).ok_or(Unavailable::Gone)?;
-        if let Some(made) = state
-            .made
-            .iter()
-            .rev()
-            .find(|made| Arc::ptr_eq(&made.of, &graph))
-        {
-            return Ok(Arc::clone(&made.own));
+        if let Some(own) = state.made_of(&graph.snapshot) {
+            return Ok(own);
         }
         self.make(&mut state, &graph).map_err(|error| {
             let shard = self.own.first().copied().unwrap_or(ShardId(0));

@@ -51,20 +51,23 @@ pub(super) fn run(arguments: DevArguments) -> anyhow::Result<()> {
     let folder = tempfile::Builder::new().prefix("jindou-cluster-").tempdir();
     let folder = folder.context("cannot make a temporary folder")?;
     let no_shared_memory = arguments.no_shared_memory;
-    let Some(location) = store(arguments, folder.path(), (&send, &events))? else {
-        return Ok(());
-    };
     let peers = folder.path().join("peers.toml");
     let list = ports.list();
     std::fs::write(&peers, &list).with_context(|| peers.display().to_string())?;
+    let nodes = nodes(&PeerList::parse(&list)?, &ports);
+    let names = nodes.iter().map(|node| node.name.clone()).collect();
+    let Some(location) = store(arguments, (folder.path(), names), (&send, &events))? else {
+        return Ok(());
+    };
     let cluster = Cluster {
         command: NodeCommand {
             program: env::current_exe().context("cannot find this program")?,
             location,
+            folder: folder.path().to_owned(),
             peers,
             no_shared_memory,
         },
-        nodes: nodes(&PeerList::parse(&list)?, &ports),
+        nodes,
         has_met: false,
         send,
         events,
@@ -74,15 +77,16 @@ pub(super) fn run(arguments: DevArguments) -> anyhow::Result<()> {
     cluster.run()
 }
 
-/// The folder of the store, once it is there; none if the end was asked for before.
+/// The folder of the store of which each node has a copy, once these are there; none if the end was asked for
+/// before.
 fn store(
     arguments: DevArguments,
-    folder: &Path,
+    (folder, names): (&Path, Vec<String>),
     (send, events): (&Sender<Event>, &Receiver<Event>),
 ) -> anyhow::Result<Option<PathBuf>> {
     let (send, folder) = (send.clone(), folder.to_owned());
     let prepare = move || {
-        let prepared = dev_store::prepare(&arguments, &folder);
+        let prepared = dev_store::prepare(&arguments, &folder, &names);
         // Nobody hears it who has ended.
         let _unheard = send.send(Event::Store(prepared));
     };
@@ -175,7 +179,8 @@ impl Cluster {
             1 => "one node".to_owned(),
             nodes => format!("{nodes} nodes"),
         };
-        note!("starting {many} over {}", self.command.location.display());
+        let of = self.command.location.display();
+        note!("starting {many} over copies of {of}, which end with the nodes");
         for number in 0..self.nodes.len() {
             self.start(number)?;
         }

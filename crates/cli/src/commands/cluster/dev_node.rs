@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 
 use super::dev::Event;
+use super::dev_store;
 
 /// Lines of a node that are kept, to be shown when it ends.
 const KEPT_LINES: usize = 5;
@@ -30,7 +31,10 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// What all nodes have in common.
 pub(super) struct NodeCommand {
     pub(super) program: PathBuf,
+    /// Of which their stores are copies,
     pub(super) location: PathBuf,
+    /// in here.
+    pub(super) folder: PathBuf,
     pub(super) peers: PathBuf,
     pub(super) no_shared_memory: bool,
 }
@@ -112,8 +116,9 @@ impl DevNode {
 
     fn command(&self, of: &NodeCommand) -> Command {
         let mut command = Command::new(&of.program);
-        command.args(["serve", "--read-only", "--ends-with-input", "--location"]);
-        command.arg(&of.location).arg("--peers").arg(&of.peers);
+        command.args(["serve", "--ends-with-input", "--location"]);
+        command.arg(dev_store::of_node(&of.folder, &self.name));
+        command.arg("--peers").arg(&of.peers);
         command.args(["--node", &self.name, "--bind"]);
         command.arg(format!("127.0.0.1:{}", self.port));
         if of.no_shared_memory {

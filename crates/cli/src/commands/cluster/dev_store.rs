@@ -1,5 +1,5 @@
-//! Which store do the nodes of a cluster for a first look read? That of a folder, or one in a temporary folder
-//! that is made of files or of generated data.
+//! Which stores do the nodes of a cluster for a first look have? Copies of that of a folder, or of one that is made
+//! of files or of generated data, in a temporary folder.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -15,11 +15,30 @@ use crate::{open, universities};
 /// Universities where neither files nor a store are named.
 const UNIVERSITIES: u32 = 1;
 
-/// The folder of the store; one that is made is in `folder`.
+/// The folder of a node's store in that of all.
+pub(super) fn of_node(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("store-{name}"))
+}
+
+/// Makes a store for each of the nodes in `folder`, and says of what.
 ///
 /// # Errors
-/// What keeps it from being made, and what is no folder.
-pub(super) fn prepare(arguments: &DevArguments, folder: &Path) -> anyhow::Result<PathBuf> {
+/// What keeps them from being made, and what is no folder.
+pub(super) fn prepare(
+    arguments: &DevArguments,
+    folder: &Path,
+    names: &[String],
+) -> anyhow::Result<PathBuf> {
+    let location = original(arguments, folder)?;
+    let store = open::to_copy(&location, Config::default())?;
+    for name in names {
+        store.backup(&of_node(folder, name))?;
+    }
+    Ok(location)
+}
+
+/// The folder of the store of which they are copies; one that is made is in `folder`.
+fn original(arguments: &DevArguments, folder: &Path) -> anyhow::Result<PathBuf> {
     if let Some(location) = &arguments.location {
         open::check_folder(location)?;
         return Ok(location.clone());
