@@ -5,6 +5,7 @@
 //! between them. So an answer to a write comes after the transactions that were sent before it.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -260,8 +261,17 @@ impl Follower {
                 return;
             };
             while let Some(event) = events.pop_front() {
-                self.state.lock().queued_bytes -= event.bytes();
-                if let Err(reason) = self.take(&inner, event, &mut events) {
+                {
+                    let mut state = self.state.lock();
+                    if state.stopped {
+                        return;
+                    }
+                    state.queued_bytes -= event.bytes();
+                }
+                let taken = AssertUnwindSafe(|| self.take(&inner, event, &mut events));
+                let taken = catch_unwind(taken);
+                let internal = |_| Err("an error inside; the log has its trace".to_owned());
+                if let Err(reason) = taken.unwrap_or_else(internal) {
                     self.end(reason);
                 }
             }
