@@ -39,8 +39,9 @@ impl From<TransactionError> for ApplyError {
 }
 
 impl Inner {
-    /// Applies the encoded transaction that makes a snapshot, which is one more than the latest. It is lasting and seen
-    /// once it was published.
+    /// Applies the encoded transaction that makes a snapshot, which is one more than the latest. Its new vertices have
+    /// numbers from `sealed` on: a merge may be under way whose base has all before. It is lasting and seen once it was
+    /// published.
     ///
     /// # Errors
     /// Why it cannot be; the latest snapshot and the log are then as they were, and nothing more may be applied.
@@ -48,6 +49,7 @@ impl Inner {
         &self,
         number: SnapshotNumber,
         bytes: &[u8],
+        sealed: u64,
     ) -> Result<Appended, ApplyError> {
         let transaction = Transaction::decode(bytes)?;
         let mut writer = self.writer.lock();
@@ -58,6 +60,10 @@ impl Inner {
                 sent: transaction.number,
                 latest: latest.number(),
             });
+        }
+        let vertices = &transaction.terms.vertices;
+        if vertices.iter().any(|(number, _)| *number < sealed) {
+            return Err(TransactionError::Unrelated.into());
         }
         check(&latest, &transaction)?;
         let next = read_whole(&latest, || replayed(&latest, &transaction))??;
@@ -254,7 +260,7 @@ mod tests {
                     .map(jindou_store::DurableStore::log_bytes)
             };
             let before = log_bytes();
-            let said = inner.apply(sound.number, &bytes).map(drop);
+            let said = inner.apply(sound.number, &bytes, 0).map(drop);
             assert!(said.is_err(), "{wrong:?}");
             assert!(inner.writer.lock().latest.is_same_version(&latest));
             assert_eq!(log_bytes(), before);
@@ -274,12 +280,81 @@ mod tests {
         let (sound, _) = next(&latest);
         let mut bytes = Vec::new();
         sound.encode(&mut bytes);
-        let appended = inner.apply(sound.number, &bytes).expect("it is sound");
+        let appended = inner.apply(sound.number, &bytes, 0).expect("it is sound");
         inner.publish(appended).expect("there is room");
         assert_eq!(database.snapshot_number(), sound.number);
         assert_eq!(database.quad_counts().triples, 2);
         drop(database);
         let reopened = Database::open(&folder.path().join("store"), Config::default());
         assert_eq!(reopened.expect("it is whole").quad_counts().triples, 2);
+    }
+
+    /// The bytes of all transactions of a store.
+    fn transactions(database: &Database) -> Vec<Vec<u8>> {
+        let log = {
+            let writer = database.inner().writer.lock();
+            let store = writer.store.as_ref().expect("it is stored");
+            std::sync::Arc::clone(store.log())
+        };
+        let mut all = Vec::new();
+        let read = jindou_store::DurableStore::logged(&log, |bytes| {
+            all.push(bytes.to_vec());
+            std::ops::ControlFlow::Continue(())
+        });
+        read.expect("the log is sound");
+        all
+    }
+
+    #[test]
+    fn a_merge_begins_where_extents_were_closed_though_more_was_applied() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let mut config = Config::default();
+        config.merge = crate::MergePolicy::never();
+        config.merge.idle_changes = 1;
+        config.merge.idle = std::time::Duration::from_secs(1 << 20);
+        let open = |name: &str| {
+            let location = folder.path().join(name);
+            Database::open_or_create(&location, config.clone()).expect("there is room")
+        };
+        let leader = open("leader");
+        leader
+            .backup(&folder.path().join("follower"))
+            .expect("there is room");
+        let follower = open("follower");
+        let inner = follower.inner();
+        inner.writer.lock().follows = true;
+        let insert = |class: u32, numbers: std::ops::Range<u32>| {
+            let quad = |n: u32| format!("<http://e/v{class}-{n}> a <http://e/c{class}> . ");
+            let quads: String = numbers.map(quad).collect();
+            let done = leader.update(&format!("INSERT DATA {{ {quads} }}"));
+            done.expect("there is room");
+        };
+        let mut applied = 0;
+        let mut apply_all = || {
+            for bytes in &transactions(&leader)[applied..] {
+                applied += 1;
+                let number = Transaction::decode(bytes).expect("it is sound").number;
+                let appended = inner.apply(number, bytes, 0).expect("it follows");
+                inner.publish(appended).expect("there is room");
+            }
+        };
+        // Extents of the class are as large as what it needed before.
+        insert(0, 0..10);
+        leader.inner().writer.lock().latest.close_extents();
+        apply_all();
+        let closed = inner.writer.lock().latest.clone();
+        insert(0, 10..11);
+        insert(1, 0..3);
+        apply_all();
+        let merged = inner.merge_at(closed, &crate::deadline::Deadline::never());
+        assert!(merged.expect("there is room"));
+        // These are in the extent that the first one after the closing left room in.
+        insert(0, 11..15);
+        apply_all();
+        assert_eq!(follower.quad_counts(), leader.quad_counts());
+        let number = follower.snapshot_number();
+        assert_eq!(number, leader.snapshot_number());
+        drop((follower, leader));
+        assert_eq!(open("follower").quad_counts().triples, 18);
     }
 }

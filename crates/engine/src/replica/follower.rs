@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -39,6 +40,8 @@ pub(crate) struct Follower {
     thread: Mutex<Option<JoinHandle<()>>>,
     /// The latest snapshot at which the leader closed its extents and a merge was due, until it is begun.
     closed: Mutex<Option<Snapshot>>,
+    /// The number from which on vertices are new since then. Only the applying thread reads and writes it.
+    sealed: AtomicU64,
 }
 
 pub(super) struct State {
@@ -136,6 +139,7 @@ impl Follower {
             pieces: Mutex::default(),
             thread: Mutex::default(),
             closed: Mutex::default(),
+            sealed: AtomicU64::new(0),
         });
         let applying = Arc::clone(&follower);
         let thread = std::thread::Builder::new().name("jindou-follow".to_owned());
@@ -353,7 +357,7 @@ impl Follower {
     ) -> Result<(), String> {
         let mut last: Option<(SnapshotNumber, Appended)> = None;
         let failed = loop {
-            match inner.apply(number, &bytes) {
+            match inner.apply(number, &bytes, self.sealed.load(Relaxed)) {
                 Ok(appended) => last = Some((number, appended)),
                 Err(error) => break Some(error.to_string()),
             }
@@ -398,6 +402,7 @@ impl Follower {
             };
             return Err(error.to_string());
         }
+        self.sealed.store(latest.vertex_numbers(), Relaxed);
         if inner.due_at_close(&latest).is_some() {
             *self.closed.lock() = Some(latest);
             inner.note_due();

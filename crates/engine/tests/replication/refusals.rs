@@ -114,7 +114,7 @@ fn writes_without_the_leader_say_so() {
     std::thread::scope(|scope| {
         let follower = cluster.node(1);
         let written = scope.spawn(move || insert(follower, 1));
-        cluster.wait_for_message(1, 0);
+        cluster.wait_for_message(1, 0, "INSERT DATA");
         cluster.break_link(1);
         match written.join().expect("it does not panic") {
             Err(EngineError::WriteUnknown { node }) => assert_eq!(node, "n0"),
