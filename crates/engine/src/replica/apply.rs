@@ -308,10 +308,15 @@ mod tests {
     #[test]
     fn a_merge_begins_where_extents_were_closed_though_more_was_applied() {
         let folder = tempfile::tempdir().expect("there is room");
-        let mut config = Config::default();
-        config.merge = crate::MergePolicy::never();
-        config.merge.idle_changes = 1;
-        config.merge.idle = std::time::Duration::from_secs(1 << 20);
+        let merge = crate::MergePolicy {
+            idle_changes: 1,
+            idle: std::time::Duration::from_secs(1 << 20),
+            ..crate::MergePolicy::never()
+        };
+        let config = Config {
+            merge,
+            ..Config::default()
+        };
         let open = |name: &str| {
             let location = folder.path().join(name);
             Database::open_or_create(&location, config.clone()).expect("there is room")
