@@ -185,9 +185,11 @@ fn report(directory: &Directory) -> Result<StoreReport, EngineError> {
 
 #[cfg(test)]
 mod tests {
+    use jindou_model::{IdQuad, TermId};
+    use jindou_store::Stage;
+
     use super::*;
     use crate::Config;
-    use crate::merge::Which;
 
     /// Between the sync of a transaction and the moment at which readers see it, a merge may end:
     /// what they see is then upon a base whose files are gone.
@@ -203,14 +205,20 @@ mod tests {
         let appended = {
             let mut writer = inner.writer.lock();
             let mut working = writer.begin().expect("nothing failed");
-            let interned = working.intern_literal(b"second\0");
-            interned.expect("there are few literals");
-            writer.append_terms(working).expect("there is room")
+            let object = working.intern_literal(b"second\0");
+            let quad = IdQuad {
+                subject: working.find_node(b"http://e/a").expect("it is there"),
+                predicate: working.find_predicate("http://e/p").expect("it is there"),
+                object: object.expect("there are few literals"),
+                graph: TermId::NONE,
+            };
+            let mut stage = Stage::default();
+            stage.changes.add.push(quad);
+            working.apply_stage(&stage);
+            let appended = writer.append(working, vec![stage]);
+            appended.expect("there is room")
         };
-        let writer = inner.writer.lock();
-        let start = writer.begin().expect("nothing failed");
-        let merged = inner.merge_from(writer, start, Which::All);
-        merged.expect("there is room");
+        database.compact().expect("there is room");
         let (seen, latest) = (
             database.graph().snapshot.number(),
             inner.writer.lock().latest.number(),
@@ -218,8 +226,8 @@ mod tests {
         assert!(seen < latest, "it is not shown yet");
         let to = folder.path().join("backup");
         let report = database.backup(&to).expect("all files are there");
-        assert_eq!(report.triples, 1);
-        assert_eq!(Database::verify(&to).expect("it is whole").triples, 1);
+        assert_eq!(report.triples, 2);
+        assert_eq!(Database::verify(&to).expect("it is whole").triples, 2);
         inner.publish(appended).expect("it is on the device");
     }
 }

@@ -387,12 +387,7 @@ impl Inner {
         // To have waited in vain is no failure of the store, and neither is to have asked a reader.
         let start = writer.begin();
         let merged = start.and_then(|start| self.merge_from(writer, start, which));
-        let merged = self.note_merge(merged)?;
-        if merged {
-            // That terms were forgotten is a transaction of its own.
-            self.show_latest();
-        }
-        Ok(merged)
+        self.note_merge(merged)
     }
 
     /// Merges what had changed at a snapshot that the latest one came after, at which whoever numbers the vertices of
@@ -505,7 +500,7 @@ impl Inner {
 
     /// Merges what had changed at a snapshot, `writer`'s latest or one before that of the same base; the caller has the
     /// turn.
-    pub(crate) fn merge_from(
+    fn merge_from(
         &self,
         writer: MutexGuard<'_, Writer>,
         start: Snapshot,
@@ -562,11 +557,16 @@ impl Inner {
             store.keep(latest.base());
         }
         let unused = self.streams.without_held(rebase.unused());
-        if self.forget(&mut writer, &mut latest, &unused) {
-            self.forget_plans();
-        }
+        let forgets = self.forget(&mut writer, &mut latest, &unused);
         writer.latest = latest.clone();
         writer.tell();
+        if forgets {
+            self.forget_plans();
+            drop(writer);
+            // It is a transaction of its own, which is seen once it is on the device.
+            self.show_latest();
+            return Ok(());
+        }
         let _one = self.showing.lock();
         let seen = &self.graph.load().snapshot;
         // Else what is being written to the device will be seen, upon the new base or the old.

@@ -3,8 +3,9 @@
 //! As one of the log does when a store is opened, after it was checked that it is one: what is at fault is refused,
 //! and leaves the snapshot and the log as they were.
 
-use jindou_model::{IdQuad, SnapshotNumber, TermId, TermKind};
-use jindou_store::{Replay, ReplayError, Snapshot, Stage, Transaction, TransactionError};
+use jindou_model::{SnapshotNumber, TermId, TermKind};
+use jindou_store::{NewTerms, Replay, ReplayError, Snapshot, Stage, Transaction, TransactionError};
+use rustc_hash::FxHashSet;
 
 use crate::EngineError;
 use crate::database::Inner;
@@ -38,8 +39,9 @@ impl From<TransactionError> for ApplyError {
 }
 
 impl Inner {
-    /// Applies the encoded transaction that makes a snapshot, which is one more than the latest. It is lasting and seen
-    /// once it was published.
+    /// Applies the encoded transaction that makes a snapshot, which is one more than the latest. Its new vertices have
+    /// numbers from `sealed` on: a merge may be under way whose base has all before. It is lasting and seen once it was
+    /// published.
     ///
     /// # Errors
     /// Why it cannot be; the latest snapshot and the log are then as they were, and nothing more may be applied.
@@ -47,6 +49,7 @@ impl Inner {
         &self,
         number: SnapshotNumber,
         bytes: &[u8],
+        sealed: u64,
     ) -> Result<Appended, ApplyError> {
         let transaction = Transaction::decode(bytes)?;
         let mut writer = self.writer.lock();
@@ -57,6 +60,10 @@ impl Inner {
                 sent: transaction.number,
                 latest: latest.number(),
             });
+        }
+        let vertices = &transaction.terms.vertices;
+        if vertices.iter().any(|(number, _)| *number < sealed) {
+            return Err(TransactionError::Unrelated.into());
         }
         check(&latest, &transaction)?;
         let next = read_whole(&latest, || replayed(&latest, &transaction))??;
@@ -74,7 +81,8 @@ fn replayed(latest: &Snapshot, transaction: &Transaction) -> Result<Snapshot, Re
     Ok(replay.finish())
 }
 
-/// That what a replay takes from the log on trust is so.
+/// That what a replay takes from the log on trust is so, and that all terms are known: a replay notices only after it
+/// has kept the new ones.
 fn check(latest: &Snapshot, transaction: &Transaction) -> Result<(), ApplyError> {
     let mut forgotten = transaction.forgotten.clone();
     forgotten.sort_unstable();
@@ -87,37 +95,271 @@ fn check(latest: &Snapshot, transaction: &Transaction) -> Result<(), ApplyError>
         return Err(TransactionError::UnknownTerm.into());
     }
     let is_text = |(_, key): &(u64, Box<[u8]>)| std::str::from_utf8(key).is_ok();
-    let are_texts = transaction.terms.vertices.iter().all(is_text);
-    match are_texts && transaction.stages.iter().all(is_placed) {
-        true => Ok(()),
-        false => Err(ApplyError::Misplaced),
+    if !transaction.terms.vertices.iter().all(is_text) {
+        return Err(ApplyError::Misplaced);
+    }
+    let known = Known::after(latest, &transaction.terms);
+    (transaction.stages.iter()).try_for_each(|stage| known.check(stage))
+}
+
+/// The terms that there are once those of a transaction are added.
+struct Known<'a> {
+    latest: &'a Snapshot,
+    new_vertices: FxHashSet<u64>,
+    literals: u64,
+    predicates: usize,
+}
+
+impl<'a> Known<'a> {
+    fn after(latest: &'a Snapshot, terms: &NewTerms) -> Self {
+        Self {
+            latest,
+            new_vertices: terms.vertices.iter().map(|(number, _)| *number).collect(),
+            literals: latest.literal_count() + terms.literals.len() as u64,
+            predicates: latest.predicate_count() + terms.predicates.len(),
+        }
+    }
+
+    /// That a step names terms that there are, each where its kind may be.
+    fn check(&self, stage: &Stage) -> Result<(), ApplyError> {
+        let quads = stage.changes.remove.iter().chain(&stage.changes.add);
+        for quad in quads {
+            if quad.predicate.index() >= self.predicates {
+                return Err(TransactionError::UnknownTerm.into());
+            }
+            self.check_vertex(quad.subject)?;
+            self.check_object(quad.object)?;
+            if !quad.graph.is_none() {
+                self.check_vertex(quad.graph)?;
+            }
+        }
+        let mut graphs = stage.forget.iter().chain(&stage.declare);
+        graphs.try_for_each(|graph| self.check_vertex(*graph))
+    }
+
+    fn check_vertex(&self, id: TermId) -> Result<(), ApplyError> {
+        if id.kind() != TermKind::Vertex {
+            return Err(ApplyError::Misplaced);
+        }
+        match self.new_vertices.contains(&id.number()) || self.latest.knows(id) {
+            true => Ok(()),
+            false => Err(TransactionError::UnknownTerm.into()),
+        }
+    }
+
+    fn check_object(&self, id: TermId) -> Result<(), ApplyError> {
+        match id.kind() {
+            TermKind::Vertex => self.check_vertex(id),
+            TermKind::Literal if id.number() >= self.literals => {
+                Err(TransactionError::UnknownTerm.into())
+            }
+            TermKind::Literal
+            | TermKind::Integer
+            | TermKind::Decimal
+            | TermKind::Double
+            | TermKind::Float
+            | TermKind::Boolean
+            | TermKind::DateTime
+            | TermKind::Date => Ok(()),
+            TermKind::None | TermKind::Window | TermKind::Triple | TermKind::Computed => {
+                Err(ApplyError::Misplaced)
+            }
+        }
     }
 }
 
-/// Whether all terms of a step are of kinds that may be in their places.
-fn is_placed(stage: &Stage) -> bool {
-    let is_vertex = |id: &TermId| id.kind() == TermKind::Vertex;
-    let is_quad = |quad: &IdQuad| {
-        is_vertex(&quad.subject)
-            && is_object(quad.object)
-            && (quad.graph.is_none() || is_vertex(&quad.graph))
-    };
-    let changes = &stage.changes;
-    changes.remove.iter().chain(&changes.add).all(is_quad)
-        && stage.forget.iter().chain(&stage.declare).all(is_vertex)
-}
+#[cfg(test)]
+mod tests {
+    use jindou_model::{IdQuad, PredicateId};
 
-fn is_object(id: TermId) -> bool {
-    match id.kind() {
-        TermKind::Vertex
-        | TermKind::Literal
-        | TermKind::Integer
-        | TermKind::Decimal
-        | TermKind::Double
-        | TermKind::Float
-        | TermKind::Boolean
-        | TermKind::DateTime
-        | TermKind::Date => true,
-        TermKind::None | TermKind::Window | TermKind::Triple | TermKind::Computed => false,
+    use super::*;
+    use crate::{Config, Database};
+
+    /// A store with one quad, which follows another one.
+    fn follower(folder: &std::path::Path) -> Database {
+        let location = folder.join("store");
+        let database = Database::open_or_create(&location, Config::default()).expect("room");
+        let update = "INSERT DATA { <http://e/a> <http://e/p> \"text\" }";
+        database.update(update).expect("there is room");
+        database.inner().writer.lock().follows = true;
+        database
+    }
+
+    /// The transaction that adds a quad of known terms and a new vertex.
+    fn next(latest: &Snapshot) -> (Transaction, IdQuad) {
+        let mut after = latest.clone();
+        let quad = IdQuad {
+            subject: after.intern_node(b"http://e/b").expect("it is the first"),
+            predicate: latest.find_predicate("http://e/p").expect("it is there"),
+            object: latest.find_node(b"http://e/a").expect("it is there"),
+            graph: TermId::NONE,
+        };
+        let mut stage = Stage::default();
+        stage.changes.add.push(quad);
+        after.set_number(SnapshotNumber(latest.number().0 + 1));
+        (Transaction::between(latest, &after, vec![stage]), quad)
+    }
+
+    #[test]
+    fn what_is_no_transaction_that_comes_next_leaves_everything_as_it_was() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let database = follower(folder.path());
+        let inner = database.inner();
+        let latest = inner.writer.lock().latest.clone();
+        let (sound, quad) = next(&latest);
+        let with_quad = |quad: IdQuad| {
+            let mut wrong = sound.clone();
+            wrong.stages[0].changes.add = vec![quad];
+            wrong
+        };
+        let literal = latest.find_literal(b"text\0").unwrap_or(TermId::literal(0));
+        let subject = literal;
+        let graph = TermId::window(3);
+        let object = TermId::vertex(1 << 40);
+        let predicate = PredicateId(99);
+        let number = SnapshotNumber(sound.number.0 + 1);
+        let forgotten = vec![object];
+        let terms = NewTerms {
+            numbers: 0,
+            ..sound.terms.clone()
+        };
+        let documents = sound.documents;
+        for wrong in [
+            with_quad(IdQuad { subject, ..quad }),
+            with_quad(IdQuad { graph, ..quad }),
+            with_quad(IdQuad { object, ..quad }),
+            with_quad(IdQuad { predicate, ..quad }),
+            with_quad(IdQuad {
+                object: TermId::NONE,
+                ..quad
+            }),
+            Transaction {
+                number,
+                ..sound.clone()
+            },
+            Transaction {
+                forgotten,
+                ..sound.clone()
+            },
+            Transaction {
+                terms,
+                ..sound.clone()
+            },
+            Transaction {
+                documents,
+                ..Transaction::default()
+            },
+        ] {
+            let mut bytes = Vec::new();
+            wrong.encode(&mut bytes);
+            let log_bytes = || {
+                let writer = inner.writer.lock();
+                writer
+                    .store
+                    .as_ref()
+                    .map(jindou_store::DurableStore::log_bytes)
+            };
+            let before = log_bytes();
+            let said = inner.apply(sound.number, &bytes, 0).map(drop);
+            assert!(said.is_err(), "{wrong:?}");
+            assert!(inner.writer.lock().latest.is_same_version(&latest));
+            assert_eq!(log_bytes(), before);
+        }
+        drop(database);
+        let reopened = Database::open(&folder.path().join("store"), Config::default());
+        let number = reopened.expect("the log is sound").snapshot_number();
+        assert_eq!(number, latest.number());
+    }
+
+    #[test]
+    fn the_transaction_that_comes_next_is_seen_and_lasts() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let database = follower(folder.path());
+        let inner = database.inner();
+        let latest = inner.writer.lock().latest.clone();
+        let (sound, _) = next(&latest);
+        let mut bytes = Vec::new();
+        sound.encode(&mut bytes);
+        let appended = inner.apply(sound.number, &bytes, 0).expect("it is sound");
+        inner.publish(appended).expect("there is room");
+        assert_eq!(database.snapshot_number(), sound.number);
+        assert_eq!(database.quad_counts().triples, 2);
+        drop(database);
+        let reopened = Database::open(&folder.path().join("store"), Config::default());
+        assert_eq!(reopened.expect("it is whole").quad_counts().triples, 2);
+    }
+
+    /// The bytes of all transactions of a store.
+    fn transactions(database: &Database) -> Vec<Vec<u8>> {
+        let log = {
+            let writer = database.inner().writer.lock();
+            let store = writer.store.as_ref().expect("it is stored");
+            std::sync::Arc::clone(store.log())
+        };
+        let mut all = Vec::new();
+        let read = jindou_store::DurableStore::logged(&log, |bytes| {
+            all.push(bytes.to_vec());
+            std::ops::ControlFlow::Continue(())
+        });
+        read.expect("the log is sound");
+        all
+    }
+
+    #[test]
+    fn a_merge_begins_where_extents_were_closed_though_more_was_applied() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let merge = crate::MergePolicy {
+            idle_changes: 1,
+            idle: std::time::Duration::from_secs(1 << 20),
+            ..crate::MergePolicy::never()
+        };
+        let config = Config {
+            merge,
+            ..Config::default()
+        };
+        let open = |name: &str| {
+            let location = folder.path().join(name);
+            Database::open_or_create(&location, config.clone()).expect("there is room")
+        };
+        let leader = open("leader");
+        leader
+            .backup(&folder.path().join("follower"))
+            .expect("there is room");
+        let follower = open("follower");
+        let inner = follower.inner();
+        inner.writer.lock().follows = true;
+        let insert = |class: u32, numbers: std::ops::Range<u32>| {
+            let quad = |n: u32| format!("<http://e/v{class}-{n}> a <http://e/c{class}> . ");
+            let quads: String = numbers.map(quad).collect();
+            let done = leader.update(&format!("INSERT DATA {{ {quads} }}"));
+            done.expect("there is room");
+        };
+        let mut applied = 0;
+        let mut apply_all = || {
+            for bytes in &transactions(&leader)[applied..] {
+                applied += 1;
+                let number = Transaction::decode(bytes).expect("it is sound").number;
+                let appended = inner.apply(number, bytes, 0).expect("it follows");
+                inner.publish(appended).expect("there is room");
+            }
+        };
+        // Extents of the class are as large as what it needed before.
+        insert(0, 0..10);
+        leader.inner().writer.lock().latest.close_extents();
+        apply_all();
+        let closed = inner.writer.lock().latest.clone();
+        insert(0, 10..11);
+        insert(1, 0..3);
+        apply_all();
+        let merged = inner.merge_at(closed, &crate::deadline::Deadline::never());
+        assert!(merged.expect("there is room"));
+        // These are in the extent that the first one after the closing left room in.
+        insert(0, 11..15);
+        apply_all();
+        assert_eq!(follower.quad_counts(), leader.quad_counts());
+        let number = follower.snapshot_number();
+        assert_eq!(number, leader.snapshot_number());
+        drop((follower, leader));
+        assert_eq!(open("follower").quad_counts().triples, 18);
     }
 }

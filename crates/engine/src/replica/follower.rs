@@ -5,6 +5,8 @@
 //! between them. So an answer to a write comes after the transactions that were sent before it.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -38,6 +40,8 @@ pub(crate) struct Follower {
     thread: Mutex<Option<JoinHandle<()>>>,
     /// The latest snapshot at which the leader closed its extents and a merge was due, until it is begun.
     closed: Mutex<Option<Snapshot>>,
+    /// The number from which on vertices are new since then. Only the applying thread reads and writes it.
+    sealed: AtomicU64,
 }
 
 pub(super) struct State {
@@ -135,6 +139,7 @@ impl Follower {
             pieces: Mutex::default(),
             thread: Mutex::default(),
             closed: Mutex::default(),
+            sealed: AtomicU64::new(0),
         });
         let applying = Arc::clone(&follower);
         let thread = std::thread::Builder::new().name("jindou-follow".to_owned());
@@ -260,8 +265,17 @@ impl Follower {
                 return;
             };
             while let Some(event) = events.pop_front() {
-                self.state.lock().queued_bytes -= event.bytes();
-                if let Err(reason) = self.take(&inner, event, &mut events) {
+                {
+                    let mut state = self.state.lock();
+                    if state.stopped {
+                        return;
+                    }
+                    state.queued_bytes -= event.bytes();
+                }
+                let taken = AssertUnwindSafe(|| self.take(&inner, event, &mut events));
+                let taken = catch_unwind(taken);
+                let internal = |_| Err("an error inside; the log has its trace".to_owned());
+                if let Err(reason) = taken.unwrap_or_else(internal) {
                     self.end(reason);
                 }
             }
@@ -343,7 +357,7 @@ impl Follower {
     ) -> Result<(), String> {
         let mut last: Option<(SnapshotNumber, Appended)> = None;
         let failed = loop {
-            match inner.apply(number, &bytes) {
+            match inner.apply(number, &bytes, self.sealed.load(Relaxed)) {
                 Ok(appended) => last = Some((number, appended)),
                 Err(error) => break Some(error.to_string()),
             }
@@ -388,6 +402,7 @@ impl Follower {
             };
             return Err(error.to_string());
         }
+        self.sealed.store(latest.vertex_numbers(), Relaxed);
         if inner.due_at_close(&latest).is_some() {
             *self.closed.lock() = Some(latest);
             inner.note_due();

@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use jindou_model::{NodeId, SnapshotNumber};
+use jindou_model::{NodeId, SnapshotNumber, printable};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::execute::Writes;
@@ -398,10 +398,8 @@ impl Leader {
             peer.session = None;
         }
         self.changed.notify_all();
-        tracing::warn!(
-            "node {} follows no more: {reason:?}",
-            self.options.name(node)
-        );
+        let (name, reason) = (self.options.name(node), printable(reason));
+        tracing::warn!("node {name} follows no more: {reason}");
     }
 
     /// Begins to send a follower what it lacks.
@@ -533,7 +531,9 @@ impl RefusedCopy {
                 "its copy of the store is older than what node {leader} still has in its log: copy the store \
                  anew with `jindou backup`"
             ),
-            Self::Unreadable(reason) => format!("node {leader} cannot read its log: {reason}"),
+            Self::Unreadable(reason) => {
+                format!("node {leader} cannot read its log: {}", printable(reason))
+            }
         }
     }
 }

@@ -324,11 +324,15 @@ impl Cluster {
         lock(&self.net.shared.state).damaged = one_in;
     }
 
-    /// Waits until a message is on its way.
-    pub(crate) fn wait_for_message(&self, from: usize, to: usize) {
+    /// Waits until a message that has this text is on its way.
+    pub(crate) fn wait_for_message(&self, from: usize, to: usize, text: &str) {
         let pair = (from as u32, to as u32);
+        let has_text = |message: &Vec<u8>| {
+            let mut windows = message.windows(text.len());
+            windows.any(|window| window == text.as_bytes())
+        };
         let mut state = lock(&self.net.shared.state);
-        while state.queues.get(&pair).is_none_or(VecDeque::is_empty) {
+        while !(state.queues.get(&pair)).is_some_and(|queue| queue.iter().any(has_text)) {
             let waited = self.net.shared.changed.wait_timeout(state, LONG);
             let (now, timeout) = waited.expect("nobody panicked");
             assert!(!timeout.timed_out(), "no message from {from} to {to}");

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
-use jindou_engine::ingest::Source;
+use jindou_engine::ingest::{Progress, Source};
 use jindou_engine::{
-    Config, Database, EngineError, Failure, NodeId, ReplicaOptions, ReplicaWay, StreamDefinition,
-    UpdateOptions,
+    Config, Database, EngineError, Failure, LoadOptions, MemoryPool, NodeId, ReplicaOptions,
+    ReplicaWay, StreamDefinition, UpdateOptions,
 };
 
 use crate::Random;
@@ -114,7 +114,7 @@ fn writes_without_the_leader_say_so() {
     std::thread::scope(|scope| {
         let follower = cluster.node(1);
         let written = scope.spawn(move || insert(follower, 1));
-        cluster.wait_for_message(1, 0);
+        cluster.wait_for_message(1, 0, "INSERT DATA");
         cluster.break_link(1);
         match written.join().expect("it does not panic") {
             Err(EngineError::WriteUnknown { node }) => assert_eq!(node, "n0"),
@@ -261,4 +261,47 @@ fn any_bytes_are_refused_without_a_panic() {
         }
     }
     assert_eq!(panics.load(SeqCst), 0);
+}
+
+#[test]
+fn what_does_not_fit_as_one_transaction_is_refused_with_a_hint() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let location = folder.path().join("store");
+    let mut config = Config::default();
+    config.is_replicated = true;
+    config.memory_pool = Some(Arc::new(MemoryPool::new(4 << 20)));
+    let database = Database::open_or_create(&location, config).expect("there is room");
+    let names = vec!["a".to_owned(), "b".to_owned()];
+    let mut options = ReplicaOptions::new(names, NodeId(0), Arc::new(Nowhere));
+    options.message_bytes = 1_000;
+    database.replicate(options).expect("it is a copy");
+    let number = database.snapshot_number();
+    let line = |n: u64| format!("<http://e/{n}> <http://e/p> \"{n}\" .\n");
+    let text: String = (0..40_000).map(line).collect();
+    let sources = vec![Source::bytes("a.nt", text)];
+    let loaded = database.load(sources, &LoadOptions::default(), &Progress::default());
+    let refused = loaded.expect_err("there is no memory for it");
+    assert!(
+        matches!(refused, EngineError::LoadBeyondPool { .. }),
+        "{refused}"
+    );
+    assert!(
+        refused
+            .to_string()
+            .contains("before the cluster is started"),
+        "{refused}"
+    );
+    let update = format!(
+        "INSERT DATA {{ <http://e/s> <http://e/p> \"{}\" }}",
+        "x".repeat(2_000)
+    );
+    let refused = database
+        .update(&update)
+        .expect_err("it is too large for the others");
+    assert!(
+        matches!(refused, EngineError::TransactionTooLarge { .. }),
+        "{refused}"
+    );
+    assert_eq!(database.snapshot_number(), number);
+    insert(&database, 1).expect("it is small");
 }
