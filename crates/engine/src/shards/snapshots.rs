@@ -39,14 +39,15 @@ pub(crate) struct Snapshots {
     /// The shards of this node.
     own: BTreeSet<ShardId>,
     shards: Shards,
+    /// Of each base the shards of the snapshot that was asked for last; the last base first. Held while one is
+    /// cut, which writers do not wait for; locked before the state.
+    cuts: Mutex<VecDeque<Cut>>,
     state: Mutex<State>,
     /// There is another snapshot.
     is_there: Condvar,
 }
 
 struct State {
-    /// Of each base the shards of the snapshot that was asked for last; the last base first.
-    cuts: VecDeque<Cut>,
     /// In the order in which they came, and when.
     recent: VecDeque<(Instant, Arc<StoredGraph>)>,
     pinned: BTreeMap<SnapshotNumber, Arc<StoredGraph>>,
@@ -86,7 +87,6 @@ impl Snapshots {
             shards: offered?,
         };
         let state = State {
-            cuts: VecDeque::from([cut]),
             recent: VecDeque::from([(Instant::now(), Arc::clone(graph))]),
             pinned: BTreeMap::new(),
             pins: BTreeMap::new(),
@@ -96,6 +96,7 @@ impl Snapshots {
         let snapshots = Self {
             own,
             shards: map.shards(),
+            cuts: Mutex::new(VecDeque::from([cut])),
             state: Mutex::new(state),
             is_there: Condvar::new(),
         };
@@ -123,43 +124,50 @@ impl Snapshots {
     /// # Errors
     /// As [`Snapshots::new`].
     pub(super) fn own(&self, graph: &Arc<StoredGraph>) -> Result<Arc<OwnGraph>, EngineError> {
-        let mut state = self.state.lock();
-        if let Some(own) = state.made_of(&graph.snapshot) {
+        if let Some(own) = self.state.lock().made_of(&graph.snapshot) {
             return Ok(own);
         }
-        self.make(&mut state, graph)
+        let mut cuts = self.cuts.lock();
+        // Somebody else made it meanwhile.
+        if let Some(own) = self.state.lock().made_of(&graph.snapshot) {
+            return Ok(own);
+        }
+        let own = Arc::new(self.make(&mut cuts, graph)?);
+        self.state.lock().keep(Arc::clone(graph), &own);
+        Ok(own)
     }
 
     fn make(
         &self,
-        state: &mut State,
+        cuts: &mut VecDeque<Cut>,
         graph: &Arc<StoredGraph>,
-    ) -> Result<Arc<OwnGraph>, EngineError> {
+    ) -> Result<OwnGraph, EngineError> {
         let snapshot = &graph.snapshot;
-        let cuts = state.cuts.iter().enumerate();
-        let known = (cuts.filter_map(|(place, cut)| Some((place, cut.at(snapshot)?)))).next();
-        let cut = match known {
+        let known = cuts.iter().enumerate();
+        let known = known
+            .filter_map(|(place, cut)| Some((place, cut.at(snapshot)?)))
+            .next();
+        let place = match known {
             Some((place, cut)) => {
-                state.cuts[place] = cut;
-                &state.cuts[place]
+                cuts[place] = cut;
+                place
             }
             None => {
                 // Nobody else reads it.
                 let allocate = |_, bytes| Ok(RegionBuilder::new(bytes));
                 let cut = snapshot.cut_base(self.shards, &self.own, &allocate)?;
-                state.cuts.truncate(MOST_BASES - 1);
-                state
-                    .cuts
-                    .push_front(cut.at(snapshot).expect("it is of this base"));
-                &state.cuts[0]
+                cuts.truncate(MOST_BASES - 1);
+                cuts.push_front(cut.at(snapshot).expect("it is of this base"));
+                0
             }
         };
+        let cut = &cuts[place];
         let source = |snapshot: &Snapshot| {
             let snapshot = snapshot.clone();
             Arc::new(StoredGraph { snapshot }) as Arc<dyn GraphSource>
         };
         let rows = cut.shards.iter();
-        let own = Arc::new(OwnGraph {
+        Ok(OwnGraph {
             catalogue: Arc::clone(graph) as _,
             changes: Arc::clone(graph) as _,
             shared: source(&cut.shared),
@@ -168,20 +176,11 @@ impl Snapshots {
             base: tag_of(snapshot),
             rows: rows.map(|(shard, rows)| (*shard, source(rows))).collect(),
             seen: LastSeen::default(),
-        });
-        state.used.retain(|used| used.strong_count() > 0);
-        state.used.push(Arc::downgrade(&own));
-        if state.made.len() >= MOST_CUT {
-            state.made.pop_front();
-        }
-        state.made.push_back(Arc::new(Made {
-            of: Arc::clone(graph),
-            own: Arc::clone(&own),
-        }));
-        Ok(own)
+        })
     }
 
-    /// The numbers of those snapshots that queries of this node use. Lets go of others that were followed by others long ago.
+    /// The numbers of those snapshots that queries of this node use. Lets go of others that were followed by
+    /// others long ago.
     pub(crate) fn in_use(&self) -> Vec<SnapshotNumber> {
         let mut state = self.state.lock();
         let gone = state.take_old(Instant::now());
@@ -243,6 +242,17 @@ impl State {
         Some(Arc::clone(&made.own))
     }
 
+    /// Keeps a snapshot in shards.
+    fn keep(&mut self, of: Arc<StoredGraph>, own: &Arc<OwnGraph>) {
+        self.used.retain(|used| used.strong_count() > 0);
+        self.used.push(Arc::downgrade(own));
+        if self.made.len() >= MOST_CUT {
+            self.made.pop_front();
+        }
+        let own = Arc::clone(own);
+        self.made.push_back(Arc::new(Made { of, own }));
+    }
+
     /// Takes out the snapshots that were followed by others long ago, and what was made of these for nobody.
     fn take_old(&mut self, now: Instant) -> (Vec<Arc<StoredGraph>>, Vec<Arc<Made>>) {
         let mut old = Vec::new();
@@ -289,10 +299,8 @@ impl MemberGraphs for Snapshots {
             }
         }
         let graph = state.find(number).ok_or(Unavailable::Gone)?;
-        if let Some(own) = state.made_of(&graph.snapshot) {
-            return Ok(own);
-        }
-        self.make(&mut state, &graph).map_err(|error| {
+        drop(state);
+        self.own(&graph).map_err(|error| {
             let shard = self.own.first().copied().unwrap_or(ShardId(0));
             tracing::error!(%error, "the shards of this node cannot be made");
             Unavailable::Never(shard)
