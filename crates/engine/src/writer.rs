@@ -17,6 +17,9 @@ use crate::graph::StoredGraph;
 use crate::replica::{FOLLOWER_WRITES, Leader};
 use crate::streams::{Published, Revocation};
 
+/// Hears of each snapshot.
+type Told = dyn Fn(&Snapshot) + Send + Sync;
+
 /// What the thread that holds the writer's lock may change.
 pub(crate) struct Writer {
     /// Behind the last transaction, on the device or not yet.
@@ -37,7 +40,7 @@ pub(crate) struct Writer {
     /// What sends each transaction to the copies of the store, where this one orders them.
     pub(crate) leads: Option<Arc<Leader>>,
     /// Told of each snapshot under the lock, so in their order, where others may ask for it by its number.
-    pub(crate) told: Option<Box<dyn Fn(&Snapshot) + Send + Sync>>,
+    pub(crate) told: Option<Box<Told>>,
     /// This is a copy of the store, which applies the transactions of another one and has none of its own.
     pub(crate) follows: bool,
 }

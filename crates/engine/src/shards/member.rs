@@ -37,6 +37,9 @@ pub struct ClusterOptions {
     pub listener: Option<TcpListener>,
 }
 
+/// A graph with the shards of other nodes, and how rows go to these.
+type SeenGraph = (Arc<dyn GraphSource>, Arc<dyn Forks>);
+
 /// A database's part in a cluster.
 pub(crate) struct Membership {
     member: Arc<Member>,
@@ -54,10 +57,7 @@ impl Membership {
     ///
     /// # Errors
     /// [`EngineError::Fabric`] and [`EngineError::Store`] where there is no memory for its shards.
-    pub(super) fn seen(
-        &self,
-        graph: &Arc<StoredGraph>,
-    ) -> Result<(Arc<dyn GraphSource>, Arc<dyn Forks>), EngineError> {
+    pub(super) fn seen(&self, graph: &Arc<StoredGraph>) -> Result<SeenGraph, EngineError> {
         Ok(self.member.seen(&self.snapshots.own(graph)?))
     }
 
