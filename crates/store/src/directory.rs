@@ -30,6 +30,7 @@ use crate::base_files::base_name;
 use crate::identity::Identity;
 use crate::image::{ImageReader, ImageWriter};
 use crate::log::{Folder, Storage, write_file};
+use crate::history::{self, History};
 use crate::prefix_file::{self, PrefixFile};
 use crate::side_log::SideLog;
 
@@ -345,6 +346,7 @@ impl Directory {
             names.into_iter().filter_map(file).collect();
         let mut files = files?;
         files.extend(PrefixFile::file(self)?);
+        files.extend(History::file(self)?);
         files.extend(SideLog::files(self)?);
         Ok(files)
     }
@@ -648,7 +650,8 @@ impl InUse {
         let Some(stem) = name.strip_suffix(".jnd") else {
             // Prefixes may be written while a merge or a checkpoint removes what is left over.
             let is_unfinished = Path::new(name).extension().is_some_and(|e| e == "new");
-            return is_unfinished && name != prefix_file::UNFINISHED;
+            let is_being_written = [prefix_file::UNFINISHED, history::UNFINISHED].contains(&name);
+            return is_unfinished && !is_being_written;
         };
         let mut parts = stem.split('-');
         let kind = parts.next().unwrap_or_default();

@@ -4,21 +4,17 @@
 //! the checksum of what comes before it. It is replaced as a whole, by a rename, and absent where there is
 //! none. No transaction knows of it: what it says changes how IRIs are shown, and not what is stored.
 
-use std::fs;
-use std::io::{self, Read as _};
-
-use xxhash_rust::xxh3::xxh3_64;
-
 use crate::StoreError;
 use crate::directory::{Directory, StoreFile};
-use crate::log::write_file;
+use crate::text_file::TextFile;
 
 pub(crate) const PREFIXES: &str = "PREFIXES";
 /// What it is called while it is written. Whoever writes it removes what a crash left.
 pub(crate) const UNFINISHED: &str = "PREFIXES.new";
-const HEAD: &str = "jindou prefixes 1";
-/// No file that was written here is longer.
-const MOST_BYTES: u64 = 16 << 20;
+const FILE: TextFile = TextFile {
+    name: PREFIXES,
+    head: "jindou prefixes 1",
+};
 
 /// The file of a store's prefixes.
 #[derive(Debug)]
@@ -30,35 +26,13 @@ impl PrefixFile {
     /// # Errors
     /// [`StoreError::Corrupt`] if the file is not as it was written; what the operating system says.
     pub fn read(directory: &Directory) -> Result<Vec<(String, String)>, StoreError> {
-        let path = directory.path().join(PREFIXES);
-        let corrupt = |reason: &str| StoreError::Corrupt {
-            path: path.clone(),
-            reason: reason.to_owned(),
+        let lines = FILE.read(directory)?.unwrap_or_default();
+        let prefix = |line: &String| {
+            let (name, iri) = line.split_once(' ')?;
+            Some((name.to_owned(), iri.to_owned()))
         };
-        let file = match fs::File::open(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            opened => opened,
-        };
-        let mut bytes = Vec::new();
-        file.and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes))
-            .map_err(|source| StoreError::Io {
-                path: path.clone(),
-                source,
-            })?;
-        let text = String::from_utf8(bytes).map_err(|_| corrupt("it is no text"))?;
-        let lines =
-            checked(&text).ok_or_else(|| corrupt("its checksum is another one than it says"))?;
-        let mut lines = lines.lines();
-        if lines.next() != Some(HEAD) {
-            return Err(corrupt("it has no prefixes that this version reads"));
-        }
-        lines
-            .map(|line| {
-                let (name, iri) = line.split_once(' ')?;
-                Some((name.to_owned(), iri.to_owned()))
-            })
-            .collect::<Option<_>>()
-            .ok_or_else(|| corrupt("a line has no name and IRI"))
+        let prefixes: Option<Vec<_>> = lines.iter().map(prefix).collect();
+        prefixes.ok_or_else(|| FILE.corrupt(directory, "a line has no name and IRI"))
     }
 
     /// Removes what a crash has left of a file that was being written: one that cannot be removed costs
@@ -82,49 +56,23 @@ impl PrefixFile {
         directory: &Directory,
         prefixes: impl Iterator<Item = (&'a str, &'a str)>,
     ) -> Result<(), StoreError> {
-        let mut text = format!("{HEAD}\n");
-        for (name, iri) in prefixes {
+        let line = |(name, iri): (&str, &str)| {
             assert!(!name.contains(char::is_whitespace), "{name:?} is no name");
-            assert!(!iri.contains(['\n', '\r']), "{iri:?} is no IRI");
-            text.extend([name, " ", iri, "\n"]);
-        }
-        let sum = xxh3_64(text.as_bytes());
-        text.push_str(&format!("{sum:016x}\n"));
-        directory.begin()?;
-        let storage = directory.storage();
-        write_file(storage, PREFIXES, |writer| {
-            writer.write_all(text.as_bytes())
-        })?;
-        storage.sync().map_err(|source| StoreError::Io {
-            path: directory.path().join(PREFIXES),
-            source,
-        })
+            format!("{name} {iri}")
+        };
+        FILE.write(directory, prefixes.map(line))
     }
 
     /// The file, if there is one.
     pub(crate) fn file(directory: &Directory) -> Result<Option<StoreFile>, StoreError> {
-        let path = directory.path().join(PREFIXES);
-        match fs::metadata(&path) {
-            Ok(found) => Ok(Some(StoreFile {
-                name: PREFIXES.to_owned(),
-                bytes: found.len(),
-            })),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(StoreError::Io { path, source }),
-        }
+        FILE.file(directory)
     }
-}
-
-/// The lines before the checksum, if that is theirs.
-fn checked(text: &str) -> Option<&str> {
-    let (lines, sum) = text.strip_suffix('\n')?.rsplit_once('\n')?;
-    let lines = &text[..=lines.len()];
-    let sum = u64::from_str_radix(sum, 16).ok()?;
-    (xxh3_64(lines.as_bytes()) == sum).then_some(lines)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -1,0 +1,147 @@
+//! Who made the transactions of a store? Whether two copies have the same ones up to a number follows from that.
+//!
+//! Each time that a process begins to write a store by itself, a *run* begins: a random number, and the first
+//! snapshot that it may make. A copy that applies the transactions of another one has the runs of that. So where the
+//! last run of a copy is one of another's, both have the same transactions up to where the next run of the other
+//! begins. `HISTORY` has the runs, and goes with each copy of the folder.
+
+use jindou_model::SnapshotNumber;
+
+use crate::StoreError;
+use crate::directory::{Directory, StoreFile};
+use crate::identity::random;
+use crate::text_file::TextFile;
+
+/// What it is called while it is written.
+pub(crate) const UNFINISHED: &str = "HISTORY.new";
+const FILE: TextFile = TextFile {
+    name: "HISTORY",
+    head: "jindou history 1",
+};
+/// Runs that are kept: the last ones.
+const MOST_RUNS: usize = 10_000;
+
+/// Transactions that one process made one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Run {
+    /// No other one has it.
+    pub id: u64,
+    /// The first snapshot that it made, or would have made.
+    pub first: SnapshotNumber,
+}
+
+/// The runs of a store, in their order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct History(Vec<Run>);
+
+impl History {
+    /// Those of a store; none of one that was written before there were any.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] if the file is not as it was written; what the operating system says.
+    pub fn read(directory: &Directory) -> Result<Self, StoreError> {
+        let lines = FILE.read(directory)?.unwrap_or_default();
+        let run = |line: &String| {
+            let (id, first) = line.split_once(' ')?;
+            Some(Run {
+                id: u64::from_str_radix(id, 16).ok()?,
+                first: SnapshotNumber(first.parse().ok()?),
+            })
+        };
+        let runs: Option<Vec<Run>> = lines.iter().map(run).collect();
+        let runs = runs.ok_or_else(|| FILE.corrupt(directory, "a line has no run"))?;
+        Ok(Self(runs))
+    }
+
+    /// Replaces what the store has. It is lasting when this returns.
+    ///
+    /// # Errors
+    /// What the operating system says; what was there before stays.
+    pub fn write(&self, directory: &Directory) -> Result<(), StoreError> {
+        let line = |run: &Run| format!("{:016x} {}", run.id, run.first.0);
+        FILE.write(directory, self.0.iter().map(line))
+    }
+
+    /// The same, and a run that begins with this snapshot.
+    #[must_use]
+    pub fn with_run(&self, first: SnapshotNumber) -> Self {
+        let left_out = (self.0.len() + 1).saturating_sub(MOST_RUNS);
+        let mut runs = self.0[left_out..].to_vec();
+        runs.push(Run {
+            id: random(),
+            first,
+        });
+        Self(runs)
+    }
+
+    /// Its runs.
+    #[must_use]
+    pub fn runs(&self) -> &[Run] {
+        &self.0
+    }
+
+    /// The history of these runs.
+    #[must_use]
+    pub fn of(runs: Vec<Run>) -> Self {
+        Self(runs)
+    }
+
+    /// The run that made a snapshot, if it is known.
+    #[must_use]
+    pub fn run_of(&self, number: SnapshotNumber) -> Option<Run> {
+        let mut runs = self.0.iter().rev();
+        runs.find(|run| run.first <= number).copied()
+    }
+
+    /// True if a copy whose last transaction made the snapshot `number`, in the run `last`, has no transaction
+    /// that a store of this history, which is at that snapshot or a later one, does not have.
+    #[must_use]
+    pub fn leads_from(&self, number: SnapshotNumber, last: Option<Run>) -> bool {
+        self.run_of(number) == last
+    }
+
+    /// The file, if there is one.
+    pub(crate) fn file(directory: &Directory) -> Result<Option<StoreFile>, StoreError> {
+        FILE.file(directory)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_are_told_by_who_made_their_last_transaction() {
+        let number = SnapshotNumber;
+        let none = History::default();
+        assert!(none.leads_from(number(5), None));
+        let first = none.with_run(number(6));
+        // A copy from before the run, and one that was written by nobody known.
+        assert!(first.leads_from(number(5), none.run_of(number(5))));
+        assert!(!first.leads_from(number(6), none.run_of(number(6))));
+        let (one, other) = (first.with_run(number(9)), first.with_run(number(9)));
+        for at in 6..9 {
+            assert!(one.leads_from(number(at), first.run_of(number(at))));
+            assert!(one.leads_from(number(at), other.run_of(number(at))));
+        }
+        assert!(one.leads_from(number(10), one.run_of(number(10))));
+        assert!(!one.leads_from(number(10), other.run_of(number(10))));
+        // It went on in the run that the other one has ended.
+        assert!(!one.leads_from(number(9), first.run_of(number(9))));
+    }
+
+    #[test]
+    fn a_history_comes_back_as_it_was_written_and_is_bounded() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let directory = Directory::create(&folder.path().join("store")).expect("it is new");
+        let read = || History::read(&directory).expect("it is whole");
+        assert_eq!(read(), History::default());
+        let mut history = History::default();
+        for first in 1..=MOST_RUNS as u64 + 3 {
+            history = history.with_run(SnapshotNumber(first));
+        }
+        assert_eq!(history.runs().len(), MOST_RUNS);
+        history.write(&directory).expect("there is room");
+        assert_eq!(read(), history);
+    }
+}
