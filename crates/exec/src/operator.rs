@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::execution::Parallel;
 use crate::fork::{Fork, ForkPlace, ForkScan, ForkedChain, fork_key, forks_scan, stays_here};
 use crate::operators;
-use crate::steps::{self, Behind, Chain};
+use crate::steps::{self, Behind, Chain, Undecided};
 use crate::table::{Table, VarSet};
 use crate::transport::Carried;
 
@@ -134,6 +134,8 @@ pub(crate) struct Builder<'a> {
     pub(crate) counted: bool,
     /// Set where the next step is to scan only what this node has of an index vertex.
     pub(crate) own_scan: bool,
+    /// Set for steps inside EXISTS: what was found there.
+    pub(crate) undecided: Option<Undecided>,
 }
 
 impl<'a> Builder<'a> {
@@ -149,6 +151,7 @@ impl<'a> Builder<'a> {
             forked: None,
             counted: false,
             own_scan: false,
+            undecided: None,
         }
     }
 
@@ -169,6 +172,7 @@ impl<'a> Builder<'a> {
             forked: None,
             counted: false,
             own_scan: false,
+            undecided: None,
         }
     }
 
@@ -400,6 +404,15 @@ impl<'a> Builder<'a> {
                 }
             }
             let keep = wanted.behind(index + 1).clone();
+            if self.undecided.is_some() {
+                match steps::count::build_any(operator, planned, &keep, self.cx)? {
+                    Ok(any) => {
+                        operator = self.finished(any, planned.id);
+                        continue;
+                    }
+                    Err(input) => operator = input,
+                }
+            }
             operator = steps::build(self, operator, &steps[index..], keep)?;
             operator = self.finished(operator, planned.id);
         }
@@ -488,6 +501,7 @@ impl Template {
             forked: None,
             counted: false,
             own_scan: false,
+            undecided: None,
         };
         builder.node(&self.node, &self.needed)
     }

@@ -364,6 +364,46 @@ impl IdRanges {
         }
     }
 
+    /// The ids that are in any of these sets: one sort of all their ranges, however many sets they are.
+    #[must_use]
+    pub fn union_of(sets: impl IntoIterator<Item = Self>) -> Self {
+        let mut sets = sets.into_iter().filter(|set| !set.is_empty());
+        let Some(first) = sets.next() else {
+            return Self::new();
+        };
+        let Some(second) = sets.next() else {
+            return first;
+        };
+        let mut ranges = [first.ranges(), second.ranges()].concat();
+        sets.for_each(|set| ranges.extend_from_slice(set.ranges()));
+        ranges.sort_unstable();
+        ranges.dedup_by(|next, last| {
+            let is_joined = next.0 <= last.1;
+            if is_joined {
+                last.1 = last.1.max(next.1);
+            }
+            is_joined
+        });
+        let (low, high) = (ranges[0].0, ranges[ranges.len() - 1].1);
+        let mut len = 0;
+        let before = ranges.iter().map(|(first, end)| {
+            let before = len;
+            len += end - first;
+            before
+        });
+        let before = before.collect();
+        Self {
+            low,
+            high,
+            len,
+            list: Arc::new(List {
+                ranges,
+                before,
+                blocks: None,
+            }),
+        }
+    }
+
     /// The ids that are in `windows` too, a set of few ranges. Shares this set's ranges where
     /// these are all, and costs those that are left where they are not.
     #[must_use]
@@ -541,6 +581,28 @@ mod tests {
             mapped.copy_members(ids.clone().collect::<Vec<_>>().into_iter(), &mut found);
             wanted.extend(ids.filter(|id| plain.contains(*id)));
             assert_eq!(found, wanted);
+        }
+    }
+
+    #[test]
+    fn many_sets_are_joined_as_one_after_the_other() {
+        let sets: Vec<IdRanges> = (0..40_u64)
+            .map(|number| {
+                let first = number * 37 % 101;
+                set(&[
+                    (first, first + number % 7),
+                    (first + 9, first + 11),
+                    (200 + number, 201 + number),
+                ])
+            })
+            .collect();
+        for count in 0..=sets.len() {
+            let expected = sets[..count]
+                .iter()
+                .fold(IdRanges::new(), |all, one| all.union(one));
+            let joined = IdRanges::union_of(sets[..count].iter().cloned());
+            assert_eq!(joined, expected, "{count}");
+            assert_eq!(joined.list.before, expected.list.before, "{count}");
         }
     }
 

@@ -17,10 +17,9 @@ use crate::join::{HASH, shared};
 use crate::modifiers::modified;
 use crate::physical::{Operator, Outcome, Step, Var};
 use crate::rows::{Rows, node};
+use crate::semi_join::{KEPT, for_distinct, with_semi_joins};
 use crate::varset::VarSet;
 
-/// The part of rows that EXISTS, NOT EXISTS and MINUS are taken to keep.
-const KEPT: f64 = 0.5;
 /// EXISTS nested deeper than this in each other are evaluated by themselves: as exploring may
 /// turn out to be impossible only after what is inside was planned, the work doubles each time.
 const EXPLORED_DEPTH: usize = 6;
@@ -102,9 +101,9 @@ impl Grouper<'_> {
                     inside.cost <= APART * (alone.cost + HASH * (alone.rows + rows.rows))
                 }) =>
             {
-                Some(asked(rows, inside, Outcome::Drop))
+                Some(self.asked(rows, inside, Outcome::Drop))
             }
-            (_, Some(alone)) => Some(minus_alone(rows, alone, domain, &right.possible())),
+            (_, Some(alone)) => Some(self.minus_alone(rows, alone, domain, &right.possible())),
             (_, None) => None,
         }
     }
@@ -135,7 +134,7 @@ impl Grouper<'_> {
             );
             let inside = nested.group(pattern, rows.as_left_side(), Place::Inside, Vec::new());
             if let Some(inside) = inside {
-                return asked(rows, inside, outcome);
+                return self.asked(rows, inside, outcome);
             }
         }
         let explored = self.looks < EXPLORED_DEPTH;
@@ -168,17 +167,53 @@ impl Grouper<'_> {
         push(&mut rows, step, cost, outcome);
         rows
     }
-}
 
-/// The rows, of which is asked whether `inside` finds anything for them.
-fn asked(rows: Rows, inside: Rows, outcome: Outcome) -> Rows {
-    let mut rows = rows;
-    let step = Step::Exists {
-        steps: inside.steps,
-        outcome,
-    };
-    push(&mut rows, step, inside.cost, outcome);
-    rows
+    /// The rows, of which is asked whether `inside` finds anything for them.
+    fn asked(&self, rows: Rows, inside: Rows, outcome: Outcome) -> Rows {
+        let outer = rows.possible.union(&self.given).union(&self.perhaps);
+        let mut rows = rows;
+        let step = Step::Exists {
+            steps: with_semi_joins(inside.steps, &outer, self.source),
+            outcome,
+        };
+        push(&mut rows, step, inside.cost, outcome);
+        rows
+    }
+
+    /// MINUS of two independent sides.
+    ///
+    /// `domain` are the variables of the left side that count as shared, and `bound` those that the
+    /// right side binds itself: what is given to both is not among them.
+    fn minus_alone(&self, left: Rows, right: Rows, domain: &VarSet, bound: &VarSet) -> Rows {
+        let (keys, loose) = shared(&left, &right);
+        let overlaps = keys
+            .iter()
+            .any(|var| domain.contains(*var) && bound.contains(*var));
+        let compared = if keys.is_empty() {
+            left.rows * right.rows
+        } else {
+            0.0
+        };
+        let cost = left.cost + right.cost + HASH * (left.rows + right.rows) + compared;
+        let mut right = right;
+        // Of rows that agree in what is compared, one is enough.
+        let mut compared = VarSet::default();
+        keys.iter()
+            .chain(&loose)
+            .for_each(|var| compared.insert(*var));
+        right.steps = for_distinct(right.steps, &right.given, &compared, self.source);
+        let found = left.rows * KEPT;
+        let (certain, possible) = (left.certain.clone(), left.possible.clone());
+        let given = left.given.clone();
+        let operator = Operator::Minus {
+            left: Box::new(left.into_node()),
+            right: Box::new(right.into_node()),
+            keys,
+            loose,
+            overlaps,
+        };
+        Rows::of_node(node(operator, found), cost, certain, possible).begun_with(&given)
+    }
 }
 
 fn push(rows: &mut Rows, step: Step, cost: f64, outcome: Outcome) {
@@ -190,32 +225,4 @@ fn push(rows: &mut Rows, step: Step, cost: f64, outcome: Outcome) {
     if let Some(var) = outcome.variable() {
         rows.bind(var, true);
     }
-}
-
-/// MINUS of two independent sides.
-///
-/// `domain` are the variables of the left side that count as shared, and `bound` those that the
-/// right side binds itself: what is given to both is not among them.
-fn minus_alone(left: Rows, right: Rows, domain: &VarSet, bound: &VarSet) -> Rows {
-    let (keys, loose) = shared(&left, &right);
-    let overlaps = keys
-        .iter()
-        .any(|var| domain.contains(*var) && bound.contains(*var));
-    let compared = if keys.is_empty() {
-        left.rows * right.rows
-    } else {
-        0.0
-    };
-    let cost = left.cost + right.cost + HASH * (left.rows + right.rows) + compared;
-    let found = left.rows * KEPT;
-    let (certain, possible) = (left.certain.clone(), left.possible.clone());
-    let given = left.given.clone();
-    let operator = Operator::Minus {
-        left: Box::new(left.into_node()),
-        right: Box::new(right.into_node()),
-        keys,
-        loose,
-        overlaps,
-    };
-    Rows::of_node(node(operator, found), cost, certain, possible).begun_with(&given)
 }

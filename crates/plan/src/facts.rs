@@ -96,6 +96,12 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// True if the number of neighbours of a vertex in a scope is known without reading them.
+    pub(crate) fn knows_lengths(&self, scope: Scope) -> bool {
+        let is_merged = self.union || self.dataset.is_some() || self.default_graphs.is_some();
+        scope == Scope::Default && !is_merged
+    }
+
     /// The graph of a scope that is a window or has some: its figures are its own.
     pub(crate) fn of_windows(&self, scope: Scope) -> Option<GraphRef<'_>> {
         match scope {

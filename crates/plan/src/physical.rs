@@ -719,6 +719,10 @@ impl PartialEq for RememberedIds {
 /// many, as lists may have any length.
 pub const NESTED_STEPS: usize = 16;
 
+/// Variables of a row that an executor compares at most to learn whether a [`Step::Exists`] has looked
+/// for the same before.
+pub const COMPARED_VARIABLES: usize = 4;
+
 /// A query, planned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {

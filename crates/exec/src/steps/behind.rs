@@ -2,7 +2,6 @@
 
 use jindou_plan::physical::{PlannedStep, Var};
 
-use super::for_each_variable;
 use crate::table::VarSet;
 
 /// What is wanted behind the first steps of a chain, of ever more of them: each step is looked at
@@ -26,7 +25,7 @@ impl<'a> Behind<'a> {
         };
         needed.iter().for_each(|var| this.name(var));
         for planned in steps {
-            for_each_variable(&planned.step, &mut |var| this.name(var));
+            planned.step.for_each_variable(&mut |var| this.name(var));
         }
         this
     }
@@ -46,7 +45,7 @@ impl<'a> Behind<'a> {
             "what was passed is not known any more"
         );
         for planned in &self.steps[self.passed..count] {
-            for_each_variable(&planned.step, &mut |var| {
+            planned.step.for_each_variable(&mut |var| {
                 self.named[var.index()] -= 1;
                 if self.named[var.index()] == 0 {
                     self.wanted.remove(var);

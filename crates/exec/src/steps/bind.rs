@@ -10,11 +10,12 @@ use jindou_plan::expression::{Expression, Function};
 use jindou_plan::physical::{PlannedStep, Requirement, Scope, Side, Slot, Step, Var};
 
 use super::scope::{Found, Place, SameGraph};
+use super::undecided::Portion;
 use super::{ResolvedSide, compile, memberships, precision_for, required_ids};
 use crate::ExecError;
 use crate::context::Context;
 use crate::operator::{Boxed, Operator};
-use crate::table::{Table, VarSet, batch_rows};
+use crate::table::{Table, VarSet};
 
 /// [`jindou_plan::physical::Step::Bind`].
 pub(crate) struct Bind {
@@ -31,6 +32,7 @@ pub(crate) struct Bind {
     keep: VarSet,
     /// Of what it scans, only what this node has.
     own_scan: bool,
+    portion: Portion,
     /// The input table that is being extended, and how far.
     current: Option<(Table, Cursor)>,
 }
@@ -41,6 +43,7 @@ impl Bind {
         start: Start,
         sides: &[Side],
         (keep, own_scan): (VarSet, bool),
+        portion: Portion,
         cx: &Context,
     ) -> Self {
         let sides: Vec<ResolvedSide> = sides
@@ -62,6 +65,7 @@ impl Bind {
             traits: start.traits,
             keep,
             own_scan,
+            portion,
             current: None,
         }
     }
@@ -92,7 +96,16 @@ impl Bind {
                     let found = (&mut rows, &mut values);
                     self.scan_by_row(graphs, table, cursor, found, cx)?;
                 }
-                None => scan(self.allowed.as_ref(), table, cursor, &mut rows, &mut values),
+                None => {
+                    let most = self.portion.rows(table.width());
+                    scan(
+                        self.allowed.as_ref(),
+                        table,
+                        cursor,
+                        most,
+                        (&mut rows, &mut values),
+                    );
+                }
             },
             sides => self.follow(sides, table, cursor, (&mut rows, &mut values), cx)?,
         }
@@ -121,7 +134,7 @@ impl Bind {
         (rows, values): (&mut Vec<u32>, &mut Vec<TermId>),
         cx: &Context,
     ) -> Result<(), ExecError> {
-        let most = batch_rows(table.width());
+        let most = self.portion.rows(table.width());
         let nothing = self.allowed.as_ref().is_some_and(IdRanges::is_empty);
         let mut of_graph: Option<(TermId, IdRanges)> = None;
         while cursor.key < graphs.len() && values.len() < most {
@@ -169,7 +182,7 @@ impl Bind {
                 cursor.key = table.rows();
                 return Ok(());
             };
-            let budget = batch_rows(table.width());
+            let budget = self.portion.rows(table.width());
             let allowed = (self.allowed.as_ref(), self.traits.as_slice());
             let found = (&mut *found.0, &mut *found.1);
             self.place
@@ -299,9 +312,16 @@ impl Operator for Bind {
         loop {
             cx.check()?;
             let (table, mut cursor) = match self.current.take() {
-                Some(current) => current,
+                Some((table, cursor)) => match self.portion.go_on(&table, cursor.key) {
+                    row if row == table.rows() => continue,
+                    row if row == cursor.key => (table, cursor),
+                    key => (table, Cursor { key, offset: 0 }),
+                },
                 None => match self.input.next(cx)? {
-                    Some(table) => (table, Cursor::default()),
+                    Some(table) => {
+                        self.portion.begin();
+                        (table, Cursor::default())
+                    }
                     None => return Ok(None),
                 },
             };
@@ -357,11 +377,10 @@ fn scan(
     ids: Option<&IdRanges>,
     table: &Table,
     cursor: &mut Cursor,
-    rows: &mut Vec<u32>,
-    values: &mut Vec<TermId>,
+    most: usize,
+    (rows, values): (&mut Vec<u32>, &mut Vec<TermId>),
 ) {
     let ids = ids.expect("a scan names what it scans");
-    let most = batch_rows(table.width());
     while cursor.key < table.rows() && values.len() < most {
         ids.copy(cursor.offset as u64, most - values.len(), values);
         cursor.offset += values.len() - rows.len();

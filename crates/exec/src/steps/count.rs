@@ -2,7 +2,7 @@
 //! enough: the lengths of adjacency lists, without a look at what is in them.
 
 use jindou_model::{Direction, GraphRef, IdRanges, Lists, PredicateId, TermId};
-use jindou_plan::physical::{PlannedStep, Slot, Step, Var};
+use jindou_plan::physical::{PlannedStep, Requirement, Side, Slot, Step, Var};
 
 use super::graphs::EachGraph;
 use super::path::FollowPath;
@@ -42,20 +42,8 @@ pub(crate) fn build(
             let Place::Fixed(graph) = Place::new(*scope, cx) else {
                 return Ok(Err(input));
             };
-            let side = sides.first().map(|side| ResolvedSide::new(side, cx));
-            let precision = precision_for(sides, cx);
-            let allowed = required_ids(graph.as_ref(), requires, precision, None, cx)?;
-            let ranges = allowed.as_ref().map_or(0, |allowed| allowed.ranges().len());
-            if ranges > FEW_RANGES && side.is_some() {
-                return Ok(Err(input));
-            }
-            Ok(Ok(Box::new(CountBind {
-                input,
-                graph,
-                side,
-                allowed,
-                keep,
-            })))
+            CountBind::build(input, graph, (sides, requires), keep, cx)
+                .map(|built| built.map(|count| Box::new(count) as Boxed))
         }
         Step::Match {
             subject,
@@ -111,6 +99,42 @@ pub(crate) fn build(
     }
 }
 
+/// A step that binds a variable which nobody wants behind it, as an operator that keeps the rows for which there is
+/// a value, each once: inside EXISTS, where one is as good as many. `None` of those that would have
+/// to read lists, with the input.
+pub(crate) fn build_any(
+    input: Boxed,
+    planned: &PlannedStep,
+    needed: &VarSet,
+    cx: &Context,
+) -> Result<Result<Boxed, Boxed>, ExecError> {
+    let Step::Bind {
+        var,
+        sides,
+        requires,
+        scope,
+    } = &planned.step
+    else {
+        return Ok(Err(input));
+    };
+    if needed.contains(*var) || sides.len() > 1 {
+        return Ok(Err(input));
+    }
+    match Place::new(*scope, cx) {
+        // Of others, neighbours are counted one by one.
+        Place::Fixed(graph @ (Graph::Default | Graph::Named)) => {
+            let count = CountBind::build(input, graph, (sides, requires), needed.clone(), cx)?;
+            Ok(count.map(|count| {
+                Box::new(CountBind {
+                    is_any: true,
+                    ..count
+                }) as Boxed
+            }))
+        }
+        Place::Fixed(_) | Place::Var(_) => Ok(Err(input)),
+    }
+}
+
 /// True if the edges of each predicate are counted in a graph.
 fn is_counted(graph: &Graph, cx: &Context) -> bool {
     let mut predicates = Vec::new();
@@ -124,14 +148,16 @@ fn binds(step: &Step, var: Var) -> bool {
     matches!(step, Step::Bind { var: bound, .. } if *bound == var)
 }
 
-/// Keeps the rows that stand for some, with their numbers.
-fn counted(mut table: Table, counts: Vec<u64>, keep: &VarSet) -> Table {
+/// Keeps the rows that stand for some, with their numbers unless they are to be there once.
+fn counted(mut table: Table, counts: Vec<u64>, keep: &VarSet, is_any: bool) -> Table {
     let rows: Vec<u32> = (0..table.rows() as u32)
         .filter(|row| counts[*row as usize] > 0)
         .collect();
     table.retain_columns(keep);
     table.retain_rows(&rows);
-    table.set_counts(counts.into_iter().filter(|count| *count > 0).collect());
+    if !is_any {
+        table.set_counts(counts.into_iter().filter(|count| *count > 0).collect());
+    }
     table
 }
 
@@ -143,9 +169,36 @@ struct CountBind {
     side: Option<ResolvedSide>,
     allowed: Option<IdRanges>,
     keep: VarSet,
+    /// Whether there are some is all that is asked.
+    is_any: bool,
 }
 
 impl CountBind {
+    /// The input is given back where lists would have to be read.
+    fn build(
+        input: Boxed,
+        graph: Graph,
+        (sides, requires): (&[Side], &[Requirement]),
+        keep: VarSet,
+        cx: &Context,
+    ) -> Result<Result<Self, Boxed>, ExecError> {
+        let side = sides.first().map(|side| ResolvedSide::new(side, cx));
+        let precision = precision_for(sides, cx);
+        let allowed = required_ids(graph.as_ref(), requires, precision, None, cx)?;
+        let ranges = allowed.as_ref().map_or(0, |allowed| allowed.ranges().len());
+        if ranges > FEW_RANGES && side.is_some() {
+            return Ok(Err(input));
+        }
+        Ok(Ok(Self {
+            input,
+            graph,
+            side,
+            allowed,
+            keep,
+            is_any: false,
+        }))
+    }
+
     fn counts(&self, table: &Table, cx: &Context) -> Result<Vec<u64>, ExecError> {
         let Some(side) = self.side else {
             let ids = self.allowed.as_ref().expect("a scan names what it scans");
@@ -189,7 +242,7 @@ impl Operator for CountBind {
             return Ok(None);
         };
         let counts = self.counts(&table, cx)?;
-        Ok(Some(counted(table, counts, &self.keep)))
+        Ok(Some(counted(table, counts, &self.keep, self.is_any)))
     }
 }
 

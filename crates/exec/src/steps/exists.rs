@@ -1,29 +1,24 @@
 //! EXISTS and MINUS with bindings from their left side: for which rows do the inner steps find
 //! anything?
 
-use std::sync::{Arc, Mutex};
-
 use jindou_model::{TermId, inline};
-use jindou_plan::physical::{Outcome, PlannedStep, Step, Var};
+use jindou_plan::physical::{COMPARED_VARIABLES, Outcome, PlannedStep, Step, Var};
 use rustc_hash::FxHashMap;
 
 use super::feed::Feed;
+use super::undecided::{Open, Undecided};
 use super::{Behind, Chain, needed_before};
 use crate::ExecError;
-use crate::context::Context;
+use crate::context::{Booked, Context};
 use crate::operator::{Boxed, Builder, Operator};
 use crate::table::{Table, VarSet};
-
-/// Which rows of the batch in work something was found for.
-type Found = Arc<Mutex<Vec<bool>>>;
 
 struct Exists {
     input: Boxed,
     feed: Feed,
     inner: Boxed,
-    found: Found,
-    /// The hidden column that numbers the rows of a batch.
-    number: Var,
+    /// Which rows of the batch in work nothing was found for yet.
+    undecided: Undecided,
     /// What the inner steps look at.
     wanted: VarSet,
     /// What was found for rows before, where that does not change from row to row.
@@ -43,29 +38,15 @@ pub(super) fn build(
     let number = builder.hidden_variable();
     let last: VarSet = [number].into_iter().collect();
     let feed = Feed::default();
-    let found = Found::default();
-    let mut chain = Chain::default();
-    let mut behind = Behind::new(steps, &last);
-    let mut inner: Boxed = Box::new(feed.clone());
-    for (index, step) in steps.iter().enumerate() {
-        inner = chain.input(inner);
-        if index > 0 {
-            inner = Box::new(Undecided {
-                input: inner,
-                found: Arc::clone(&found),
-                number,
-            });
-        }
-        let needed = behind.behind(index + 1);
-        inner = builder.steps(inner, std::slice::from_ref(step), needed)?;
-    }
-    let inner = chain.end(inner);
+    let undecided = Undecided::new(number);
+    let around = builder.undecided.replace(undecided.clone());
+    let inner = build_inner(builder, Box::new(feed.clone()), steps, &undecided);
+    builder.undecided = around;
     Ok(Box::new(Exists {
         input,
         feed,
-        inner,
-        found,
-        number,
+        inner: inner?,
+        undecided,
         wanted: needed_before(steps, &last),
         decided: (!steps.iter().any(is_volatile)).then(Decided::default),
         outcome,
@@ -73,33 +54,29 @@ pub(super) fn build(
     }))
 }
 
-fn lock(found: &Found) -> std::sync::MutexGuard<'_, Vec<bool>> {
-    found
-        .lock()
-        .expect("no thread panics while it notes what was found")
-}
-
-/// Passes the rows for which nothing was found yet: the others need no more work.
-struct Undecided {
+/// The steps inside: each passes over rows for which something was found.
+fn build_inner(
+    builder: &mut Builder<'_>,
     input: Boxed,
-    found: Found,
-    number: Var,
-}
-
-impl Operator for Undecided {
-    fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
-        let Some(mut table) = self.input.next(cx)? else {
-            return Ok(None);
-        };
-        let rows: Vec<u32> = {
-            let found = lock(&self.found);
-            let origins = (0..).zip(table.origins(self.number));
-            let is_open = |(row, origin): (u32, &u32)| (!found[*origin as usize]).then_some(row);
-            origins.filter_map(is_open).collect()
-        };
-        table.retain_rows(&rows);
-        Ok(Some(table))
+    steps: &[PlannedStep],
+    undecided: &Undecided,
+) -> Result<Boxed, ExecError> {
+    let last: VarSet = [undecided.number()].into_iter().collect();
+    let mut chain = Chain::default();
+    let mut behind = Behind::new(steps, &last);
+    let mut inner = input;
+    for (index, step) in steps.iter().enumerate() {
+        inner = chain.input(inner);
+        if index > 0 {
+            inner = Box::new(Open {
+                input: inner,
+                undecided: undecided.clone(),
+            });
+        }
+        let needed = behind.behind(index + 1);
+        inner = builder.steps(inner, std::slice::from_ref(step), needed)?;
     }
+    Ok(chain.end(inner))
 }
 
 impl Operator for Exists {
@@ -112,7 +89,12 @@ impl Operator for Exists {
             Some(mut decided) => {
                 let alike = decided.alike(&table, &self.wanted);
                 let found = self.look(table.gather(&alike.rows, &self.wanted), cx)?;
-                self.decided = decided.note(&alike, &found).then_some(decided);
+                let is_of_use = decided.note(&alike, &found);
+                if is_of_use {
+                    let bytes = decided.known.capacity() * size_of::<(Values, bool)>();
+                    cx.book(&mut decided.booked, bytes)?;
+                    self.decided = Some(decided);
+                }
                 alike.of_all(&found)
             }
             None => self.look(table.project(&self.wanted), cx)?,
@@ -127,17 +109,14 @@ impl Exists {
         if rows.rows() == 0 {
             return Ok(Vec::new());
         }
-        rows.set_origins(self.number);
-        *lock(&self.found) = vec![false; rows.rows()];
+        rows.set_origins(self.undecided.number());
+        self.undecided.begin(rows.rows());
         self.feed.put(rows);
         while let Some(rows) = self.inner.next(cx)? {
             cx.check()?;
-            let mut found = lock(&self.found);
-            for origin in rows.origins(self.number) {
-                found[*origin as usize] = true;
-            }
+            self.undecided.note(&rows);
         }
-        Ok(std::mem::take(&mut *lock(&self.found)))
+        Ok(self.undecided.end())
     }
 }
 
@@ -159,15 +138,13 @@ fn is_volatile(planned: &PlannedStep) -> bool {
     }
 }
 
-/// Variables that are compared at most.
-const MOST_VARIABLES: usize = 4;
 /// Combinations of values that are remembered at most; all are forgotten when there are more.
-const MOST_DECIDED: usize = 256;
+const MOST_DECIDED: usize = 1 << 16;
 /// Rows after which it is known whether they repeat values.
 const TRIED_ROWS: usize = 1 << 12;
 
 /// The values of a row at which the inner steps look.
-type Values = [TermId; MOST_VARIABLES];
+type Values = [TermId; COMPARED_VARIABLES];
 
 /// For which values was something found? Rows often come with the same ones, and what is around one
 /// of them may be much.
@@ -179,6 +156,7 @@ struct Decided {
     /// Rows that came, and those that had to be looked for.
     rows: usize,
     looked_for: usize,
+    booked: Booked,
 }
 
 /// The rows of a batch that differ in their values.
@@ -199,7 +177,7 @@ impl Decided {
         }
         let columns: Vec<&[TermId]> = vars.iter().filter_map(|var| table.get(*var)).collect();
         self.vars = vars;
-        let is_compared = columns.len() <= MOST_VARIABLES;
+        let is_compared = columns.len() <= COMPARED_VARIABLES;
         let mut alike = Alike {
             rows: Vec::new(),
             values: Vec::new(),
@@ -236,7 +214,7 @@ impl Decided {
         if self.rows >= TRIED_ROWS && self.looked_for > self.rows / 8 * 7 {
             return false;
         }
-        if self.vars.len() > MOST_VARIABLES {
+        if self.vars.len() > COMPARED_VARIABLES {
             return true;
         }
         if self.known.len() + found.len() > MOST_DECIDED {

@@ -9,10 +9,11 @@ use jindou_model::{
 use jindou_plan::physical::{Scope, Slot, Var};
 
 use super::scope::{Graph, graphs_of};
+use super::undecided::Portion;
 use crate::ExecError;
 use crate::context::{Booked, Context};
 use crate::operator::{Boxed, Operator};
-use crate::table::{Table, VarSet, batch_rows};
+use crate::table::{Table, VarSet};
 
 /// Subjects of a scan that are visited between two checks of the time limit.
 const SUBJECTS_AT_ONCE: usize = 256;
@@ -28,6 +29,7 @@ pub(crate) struct Match {
     /// Predicates that are left out, sorted.
     except: Arc<[PredicateId]>,
     keep: VarSet,
+    portion: Portion,
     current: Option<(Table, usize, Option<Scan>)>,
 }
 
@@ -111,8 +113,14 @@ impl Match {
             scope,
             except: except.into(),
             keep,
+            portion: Portion::new(None),
             current: None,
         }
+    }
+
+    /// The same, with as many rows at once as `portion` says.
+    pub(super) fn in_portions(self, portion: Portion) -> Self {
+        Self { portion, ..self }
     }
 
     /// The graphs to read for a row.
@@ -209,7 +217,7 @@ impl Match {
         begun: Option<Scan>,
         cx: &Context,
     ) -> Result<Option<Table>, ExecError> {
-        let most = batch_rows(table.width());
+        let most = self.portion.rows(table.width());
         let mut none = Found::new(most, &self.except);
         let begun = match begun {
             Some(scan) => Some(scan),
@@ -289,9 +297,22 @@ impl Operator for Match {
         loop {
             cx.check()?;
             let (table, mut row, mut scan) = match self.current.take() {
-                Some(current) => current,
+                Some((table, row, scan)) => {
+                    let next = self.portion.go_on(&table, row);
+                    if next == table.rows() {
+                        continue;
+                    }
+                    let scan = scan.filter(|_| next == row);
+                    if scan.is_none() {
+                        self.portion.begin();
+                    }
+                    (table, next, scan)
+                }
                 None => match self.input.next(cx)? {
-                    Some(table) => (table, 0, None),
+                    Some(table) => {
+                        self.portion.begin();
+                        (table, 0, None)
+                    }
                     None => return Ok(None),
                 },
             };
@@ -301,7 +322,7 @@ impl Operator for Match {
                     None => continue,
                 }
             }
-            let mut found = Found::new(batch_rows(table.width()), &self.except);
+            let mut found = Found::new(self.portion.rows(table.width()), &self.except);
             while row < table.rows() && !found.is_full() {
                 if scan.is_none() {
                     scan = self.start_row(&table, row, cx, &mut found)?;

@@ -14,12 +14,13 @@ mod matching;
 mod optional;
 mod path;
 mod scope;
+mod undecided;
 mod union;
 mod values;
 
 use jindou_model::{GraphRef, IdRanges, Membership, Precision, PredicateId};
 use jindou_plan::expression::{Comparison, Expression};
-use jindou_plan::physical::{ConstId, PlannedStep, Requirement, Scope, Side, Slot, Step, Var};
+use jindou_plan::physical::{ConstId, PlannedStep, Requirement, Side, Slot, Step, Var};
 
 pub(crate) use behind::Behind;
 pub(crate) use bind::{Seed, SeededBind};
@@ -28,6 +29,9 @@ pub(crate) use feed::Feed;
 pub(crate) use filter::{ExtendRows, FilterRows};
 pub(crate) use graphs::{is_named_graph, named_graphs};
 pub(crate) use scope::Graph;
+pub(crate) use undecided::Undecided;
+
+use undecided::Portion;
 
 use crate::ExecError;
 use crate::context::Context;
@@ -53,7 +57,10 @@ pub(crate) fn build(
         } => {
             let start = bind::Start::new((*var, *scope), sides, requires, after, cx)?;
             let own_scan = std::mem::take(&mut builder.own_scan);
-            Box::new(bind::Bind::new(input, start, sides, (keep, own_scan), cx))
+            Box::new({
+                let portion = Portion::new(builder.undecided.clone());
+                bind::Bind::new(input, start, sides, (keep, own_scan), portion, cx)
+            })
         }
         Step::Check { side, to, scope } => {
             Box::new(check::Check::new(input, (*side, *to), *scope, keep, cx))
@@ -70,21 +77,21 @@ pub(crate) fn build(
             scope,
         } => {
             let slots = [*subject, *predicate, *object];
-            Box::new(matching::Match::new(input, slots, *scope, Vec::new(), keep))
+            let portion = Portion::careful(builder.undecided.clone());
+            let matching = matching::Match::new(input, slots, *scope, Vec::new(), keep);
+            Box::new(matching.in_portions(portion))
         }
         Step::Path {
             subject,
             path,
             object,
             scope,
-        } => Box::new(path::FollowPath::new(
-            input,
-            [*subject, *object],
-            path,
-            *scope,
-            keep,
-            cx,
-        )),
+        } => {
+            let portion = Portion::new(builder.undecided.clone());
+            let ends = [*subject, *object];
+            let path = path::FollowPath::new(input, ends, path, *scope, keep, cx);
+            Box::new(path.in_portions(portion))
+        }
         Step::Graphs { graph } => Box::new(graphs::EachGraph::new(input, *graph, keep)),
         Step::Filter(expression) => {
             let compiled = compile(expression, cx)?;
@@ -206,89 +213,11 @@ pub(crate) fn compile(
 pub(crate) fn needed_before(steps: &[PlannedStep], needed: &VarSet) -> VarSet {
     let mut before = needed.clone();
     for planned in steps {
-        for_each_variable(&planned.step, &mut |var| before.insert(var));
+        planned
+            .step
+            .for_each_variable(&mut |var| before.insert(var));
     }
     before
-}
-
-fn for_each_variable(step: &Step, visit: &mut dyn FnMut(Var)) {
-    let slot = |slot: &Slot, visit: &mut dyn FnMut(Var)| {
-        if let Slot::Var(var) = slot {
-            visit(*var);
-        }
-    };
-    let of_scope = |scope: &Scope, visit: &mut dyn FnMut(Var)| {
-        if let Scope::Graph(graph) = scope {
-            slot(graph, visit);
-        }
-    };
-    match step {
-        Step::Bind {
-            var, sides, scope, ..
-        } => {
-            visit(*var);
-            sides.iter().for_each(|side| slot(&side.from, visit));
-            of_scope(scope, visit);
-        }
-        Step::Check { side, to, scope } => {
-            slot(&side.from, visit);
-            slot(to, visit);
-            of_scope(scope, visit);
-        }
-        Step::Test {
-            slot: tested,
-            scope,
-            ..
-        } => {
-            slot(tested, visit);
-            of_scope(scope, visit);
-        }
-        Step::Match {
-            subject,
-            predicate,
-            object,
-            scope,
-        } => {
-            [subject, predicate, object]
-                .into_iter()
-                .for_each(|part| slot(part, visit));
-            of_scope(scope, visit);
-        }
-        Step::Path {
-            subject,
-            object,
-            scope,
-            ..
-        } => {
-            slot(subject, visit);
-            slot(object, visit);
-            of_scope(scope, visit);
-        }
-        Step::Graphs { graph } => slot(graph, visit),
-        Step::Filter(expression) => expression.for_each_variable(visit),
-        Step::Extend { var, expression } => {
-            visit(*var);
-            expression.for_each_variable(visit);
-        }
-        Step::Values { vars, .. } => vars.iter().for_each(|var| visit(*var)),
-        Step::Optional { steps } => steps
-            .iter()
-            .for_each(|planned| for_each_variable(&planned.step, visit)),
-        Step::Exists { steps, outcome } => {
-            steps
-                .iter()
-                .for_each(|planned| for_each_variable(&planned.step, visit));
-            outcome.variable().into_iter().for_each(&mut *visit);
-        }
-        Step::ExistsGiven { given, outcome, .. } => {
-            given.iter().for_each(|var| visit(*var));
-            outcome.variable().into_iter().for_each(&mut *visit);
-        }
-        Step::Union(branches) => branches
-            .iter()
-            .flatten()
-            .for_each(|planned| for_each_variable(&planned.step, visit)),
-    }
 }
 
 /// The predicate of a constant; `None` if no edge has it.

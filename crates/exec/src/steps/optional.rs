@@ -37,7 +37,9 @@ pub(super) fn build(
     let number = builder.hidden_variable();
     // Other columns stay behind: they are joined once, by the rows' numbers.
     let last: VarSet = [number].into_iter().collect();
-    let wanted = needed_before(steps, &last);
+    let mut wanted = needed_before(steps, &last);
+    // Inside EXISTS, steps pass over rows for which something was found.
+    wanted.extend((builder.undecided.iter()).map(|undecided| undecided.number()));
     let is_inner = |var: &Var| wanted.contains(*var);
     let (given, outer): (Vec<Var>, Vec<Var>) = keep.iter().partition(is_inner);
     let given: VarSet = given.into_iter().collect();

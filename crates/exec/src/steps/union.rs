@@ -3,7 +3,7 @@
 use jindou_plan::physical::PlannedStep;
 
 use super::feed::Feed;
-use super::needed_before;
+use super::{Undecided, needed_before};
 use crate::ExecError;
 use crate::context::Context;
 use crate::operator::{Boxed, Builder, Operator};
@@ -11,6 +11,8 @@ use crate::table::{Table, VarSet};
 
 struct Branches {
     input: Boxed,
+    /// Inside EXISTS: what was found there.
+    undecided: Option<Undecided>,
     branches: Vec<(Feed, Boxed, VarSet)>,
     /// The batch in work and the branch that has it.
     current: Option<(Table, usize)>,
@@ -34,6 +36,7 @@ pub(super) fn build(
         .collect::<Result<_, ExecError>>()?;
     Ok(Box::new(Branches {
         input,
+        undecided: builder.undecided.clone(),
         branches,
         current: None,
     }))
@@ -51,7 +54,11 @@ impl Operator for Branches {
                 *branch += 1;
                 match self.branches.get(*branch) {
                     Some((feed, _, before)) => {
-                        feed.put(table.project(before));
+                        let mut rows = table.project(before);
+                        if let Some(undecided) = &self.undecided {
+                            undecided.retain(&mut rows);
+                        }
+                        feed.put(rows);
                     }
                     None => self.current = None,
                 }

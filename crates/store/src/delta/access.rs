@@ -547,12 +547,7 @@ impl Snapshot {
                 Direction::Out => self.subjects_in_graph(*graph, *predicate),
                 Direction::In => self.objects_in_graph(*graph, *predicate),
             };
-            let of_graphs = graphs.iter().map(of_graph);
-            all = Some(
-                of_graphs
-                    .reduce(|all, one| all.union(&one))
-                    .unwrap_or_default(),
-            );
+            all = Some(IdRanges::union_of(graphs.iter().map(of_graph)));
         }
         if predicates.is_empty() {
             return all;
@@ -584,9 +579,7 @@ impl Snapshot {
             all.extend_sorted(ids.into_iter());
             return all;
         }
-        let of_graphs = graphs.iter().map(|graph| self.of_type(*graph, class));
-        let all = of_graphs.reduce(|all, one| all.union(&one));
-        all.unwrap_or_default()
+        IdRanges::union_of(graphs.iter().map(|graph| self.of_type(*graph, class)))
     }
 
     /// The vertices that have a type in a named graph.

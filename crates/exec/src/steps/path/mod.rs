@@ -15,10 +15,11 @@ use rustc_hash::FxHashMap;
 
 use super::graphs::{is_named_graph, named_graphs};
 use super::scope::Graph;
+use super::undecided::Portion;
 use crate::ExecError;
 use crate::context::{Booked, Context};
 use crate::operator::{Boxed, Operator};
-use crate::table::{Table, VarSet, batch_rows};
+use crate::table::{Table, VarSet};
 use automaton::Automaton;
 use many::Many;
 use optional::OrNothing;
@@ -51,6 +52,7 @@ pub(crate) struct FollowPath {
     view: Option<(TermId, Option<View>)>,
     /// The starts of a scan of one graph.
     starts: Option<(TermId, Starts)>,
+    portion: Portion,
     current: Option<Current>,
 }
 
@@ -68,6 +70,15 @@ struct Current {
     /// Answers of the row's search that were handed on.
     answers: usize,
     scan: Option<Scan>,
+}
+
+impl Current {
+    /// Goes on with the next row.
+    fn pass_row(&mut self) {
+        self.row += 1;
+        self.answers = 0;
+        self.scan = None;
+    }
 }
 
 /// A row without a known end: a search from each term.
@@ -174,8 +185,14 @@ impl FollowPath {
             searches: Searches::default(),
             view: None,
             starts: None,
+            portion: Portion::new(None),
             current: None,
         }
+    }
+
+    /// The same, with as many rows at once as `portion` says.
+    pub(super) fn in_portions(self, portion: Portion) -> Self {
+        Self { portion, ..self }
     }
 
     /// The same, with rows once each and their numbers where nobody looks at their ends.
@@ -288,6 +305,10 @@ impl FollowPath {
             return Ok(false);
         }
         let row = current.order[current.row];
+        if self.portion.passes_over(&current.table, row as usize) {
+            current.pass_row();
+            return Ok(true);
+        }
         let (graph, view) = self.view(current, row, cx);
         let Some(view) = view else {
             current.row += 1;
@@ -314,9 +335,7 @@ impl FollowPath {
             (true, true) => self.scan(current, row, graph, &view, found, cx)?,
         };
         if is_done {
-            current.row += 1;
-            current.answers = 0;
-            current.scan = None;
+            current.pass_row();
         }
         Ok(true)
     }
@@ -615,7 +634,12 @@ impl Operator for FollowPath {
                 self.or_nothing = None;
             }
             let mut current = match self.current.take() {
-                Some(current) => current,
+                Some(current) => {
+                    if let Some(row) = current.order.get(current.row) {
+                        self.portion.go_on(&current.table, *row as usize);
+                    }
+                    current
+                }
                 None => match self.input.next(cx)? {
                     Some(table) => match self.or_nothing(table) {
                         Ok(()) => continue,
@@ -624,7 +648,7 @@ impl Operator for FollowPath {
                     None => return Ok(None),
                 },
             };
-            let mut found = Found::new(batch_rows(current.table.width()));
+            let mut found = Found::new(self.portion.rows(current.table.width()));
             let mut has_more = true;
             while has_more && !found.is_full() {
                 has_more = self.go_on(&mut current, &mut found, cx)?;
