@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use jindou_model::SnapshotNumber;
 use jindou_store::bulk::rebuild;
-use jindou_store::{Directory, DurableStore, Partial, Recovery, Snapshot, StoreFile};
+use jindou_store::{Directory, DurableStore, History, Partial, Recovery, Snapshot, StoreFile};
 
 use crate::deadline::Deadline;
 use crate::{Database, EngineError, Occupation, prefixes};
@@ -124,6 +124,9 @@ impl Database {
             let copied = DurableStore::copy(directory, &snapshot, place.directory())?;
             inner.copy_streams(streams.as_ref(), place.directory())?;
             inner.copy_prefixes(place.directory())?;
+            if let Some(history) = History::read(directory)? {
+                history.write(place.directory())?;
+            }
             return Ok((snapshot, copied.is_linked));
         }
         let snapshot = self.graph().snapshot.clone();

@@ -311,6 +311,7 @@ impl Database {
                 published: Arc::clone(&streams.published),
                 told: None,
                 leads: None,
+                has_run: false,
                 follows: false,
             }),
             log_failure,

@@ -246,6 +246,12 @@ pub enum EngineError {
     /// A node of the cluster does not have the graph as it was when the query began, or not any more.
     #[error("a node does not have the snapshot of the query, which may have taken too long")]
     SnapshotGone,
+    /// This node's copy of the store of a cluster may hold what the others do not.
+    #[error("this copy of the store does not follow the leader of its cluster: {reason}")]
+    NotFollowing {
+        /// Why.
+        reason: String,
+    },
     /// The settings have more nodes than shards.
     #[error(transparent)]
     Nodes(#[from] jindou_partition::MapError),

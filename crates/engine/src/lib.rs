@@ -106,7 +106,7 @@ pub use prefixes::{PrefixError, PrefixTable};
 pub use progress::QueryProgress;
 pub use quads::GraphSelection;
 pub use query::QueryResults;
-pub use replica::{FollowerStatus, Replica, ReplicaOptions, ReplicaStatus, ReplicaWay};
+pub use replica::{FollowerStatus, Replica, ReplicaOptions, ReplicaStatus, ReplicaWay, Standing};
 #[cfg(target_os = "linux")]
 pub use shards::member::ClusterOptions;
 pub use solutions::{Batch, Solution, Solutions, TermDecoder};

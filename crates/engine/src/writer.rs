@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use jindou_model::SnapshotNumber;
 use jindou_store::log::{Log, Ticket};
-use jindou_store::{Directory, DurableStore, Snapshot, Stage, StoreError, Transaction};
+use jindou_store::{Directory, DurableStore, History, Snapshot, Stage, StoreError, Transaction};
 
 use crate::EngineError;
 use crate::database::Inner;
@@ -41,6 +41,8 @@ pub(crate) struct Writer {
     pub(crate) leads: Option<Arc<Leader>>,
     /// Told of each snapshot under the lock, so in their order, where others may ask for it by its number.
     pub(crate) told: Option<Box<Told>>,
+    /// It is noted that this process makes transactions.
+    pub(crate) has_run: bool,
     /// This is a copy of the store, which applies the transactions of another one and has none of its own.
     pub(crate) follows: bool,
 }
@@ -208,11 +210,36 @@ impl Writer {
         })
     }
 
+    /// Notes that this process makes the snapshots from this one on, where the store is a copy of a cluster, or
+    /// `is_copy` from now on.
+    ///
+    /// # Errors
+    /// As [`Writer::append`].
+    pub(crate) fn begin_run(
+        &mut self,
+        first: SnapshotNumber,
+        is_copy: bool,
+    ) -> Result<(), EngineError> {
+        if let Some(store) = &self.store {
+            let directory = store.directory();
+            let known = History::read(directory)?;
+            if known.is_some() || is_copy {
+                let written = known.unwrap_or_default().with_run(first).write(directory);
+                written.map_err(|error| self.refused(error))?;
+            }
+        }
+        self.has_run = true;
+        Ok(())
+    }
+
     /// Appends a transaction to the log, if there is one, and queues it for the copies of the store.
     ///
     /// # Errors
     /// As [`Writer::append`]; [`EngineError::TransactionTooLarge`] for the copies.
     pub(crate) fn log(&mut self, transaction: &Transaction) -> Result<(), EngineError> {
+        if !self.has_run {
+            self.begin_run(transaction.number, false)?;
+        }
         let Some(store) = &self.store else {
             return Ok(());
         };
@@ -288,6 +315,9 @@ impl Writer {
     /// What the operating system says; the snapshot before stays the latest.
     pub(crate) fn advance(&mut self, to: Snapshot) -> Result<(), EngineError> {
         self.revoke()?;
+        if !self.has_run {
+            self.begin_run(to.number(), false)?;
+        }
         if let Some(store) = &mut self.store {
             let between = Between(&self.failed);
             let advanced = store.advance(to.clone());

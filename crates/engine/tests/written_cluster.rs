@@ -148,36 +148,39 @@ impl Cluster {
         }
         let model = Database::with_config(Config::default());
         model.load(source(), &options, &progress).expect("it loads");
-        let (peers, listeners) = list();
-        let nodes: Vec<Database> = listeners
-            .into_iter()
-            .enumerate()
-            .map(|(number, listener)| {
-                let mut config = Config::default();
-                config.fork_policy = policy;
-                config.is_replicated = true;
-                let name = format!("n{number}");
-                let database = Database::open(&place(&name), config).expect("it opens");
-                let options = ClusterOptions {
-                    peers: peers.clone(),
-                    secret: None,
-                    node: peers.node(&name).expect("it is in the list"),
-                    maps_memory,
-                    listener: Some(listener),
-                };
-                database.join(options).expect("it joins");
-                database
-            })
-            .collect();
-        for node in &nodes {
-            assert!(node.wait_for_cluster(PATIENCE), "{:?}", node.cluster());
-        }
+        let nodes = nodes(folder.path(), policy, maps_memory);
         Self {
             nodes,
             model,
             _folder: folder,
         }
     }
+}
+
+/// Nodes over the copies in a folder, which have met.
+fn nodes(folder: &Path, policy: ForkPolicy, maps_memory: bool) -> Vec<Database> {
+    let (peers, listeners) = list();
+    let start = |(number, listener): (usize, TcpListener)| {
+        let mut config = Config::default();
+        config.fork_policy = policy;
+        config.is_replicated = true;
+        let name = format!("n{number}");
+        let database = Database::open(&folder.join(&name), config).expect("it opens");
+        let options = ClusterOptions {
+            peers: peers.clone(),
+            secret: None,
+            node: peers.node(&name).expect("it is in the list"),
+            maps_memory,
+            listener: Some(listener),
+        };
+        database.join(options).expect("it joins");
+        database
+    };
+    let nodes: Vec<Database> = listeners.into_iter().enumerate().map(start).collect();
+    for node in &nodes {
+        assert!(node.wait_for_cluster(PATIENCE), "{:?}", node.cluster());
+    }
+    nodes
 }
 
 const POLICIES: [ForkPolicy; 3] = [
@@ -271,5 +274,76 @@ fn queries_see_whole_transactions_while_others_are_made_at_all_nodes() {
     let last = format!("SELECT ?s {{ ?s <http://x/is> {UPDATES} }}");
     for node in &cluster.nodes {
         assert_eq!(rows(node, &last).expect("all nodes are there").len(), 3);
+    }
+}
+
+/// A copy that somebody changed, so that it has as many transactions as the leader, and others.
+#[test]
+fn a_copy_that_was_changed_by_itself_answers_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = |number: usize| folder.path().join(format!("n{number}"));
+    let text = (0..40).map(|n| format!("<http://x/s{n}> <http://x/is> \"{n}\" ."));
+    let source = Source::bytes("data.trig", text.collect::<String>().into_bytes());
+    let (options, progress) = (LoadOptions::default(), Progress::default());
+    let created = Database::create(
+        &place(0),
+        vec![source],
+        &options,
+        &progress,
+        Config::default(),
+    );
+    drop(created.expect("it loads"));
+    copy(&place(0), &place(2));
+    let change = |number: usize, what: &str| {
+        let database = Database::open(&place(number), Config::default()).expect("it opens");
+        let update = format!("INSERT DATA {{ <http://x/new> <http://x/is> \"{what}\" }}");
+        database.update(&update).expect("there is room");
+    };
+    change(0, "right");
+    copy(&place(0), &place(1));
+    change(2, "wrong");
+    let found = |node: &Database| -> Result<Vec<String>, EngineError> {
+        rows(node, "SELECT ?o { <http://x/new> <http://x/is> ?o }")
+    };
+    let all = "SELECT ?s ?o { ?s <http://x/is> ?o }";
+    for round in 0..2 {
+        let nodes = nodes(folder.path(), ForkPolicy::Dynamic, true);
+        let refused = found(&nodes[2]);
+        assert!(
+            matches!(refused, Err(EngineError::NotFollowing { .. })),
+            "round {round}: {refused:?}"
+        );
+        // What the others can have without it is right, and nothing else is given.
+        let is_right = |rows: &Vec<String>, count: usize| {
+            rows.len() == count && !rows.iter().any(|row| row.contains("wrong"))
+        };
+        let is_lost = |error: &EngineError| {
+            matches!(
+                error,
+                EngineError::ShardLost { .. } | EngineError::NodeLost { .. }
+            )
+        };
+        for node in &nodes[..2] {
+            for (found, count) in [(found(node), 1), (rows(node, all), 41 + round)] {
+                let held = match &found {
+                    Ok(rows) => is_right(rows, count),
+                    Err(error) => is_lost(error),
+                };
+                assert!(held, "round {round}: {found:?}");
+            }
+        }
+        assert!(
+            nodes[2]
+                .update("INSERT DATA { <http://a> <http://b> 1 }")
+                .is_err()
+        );
+        drop(nodes);
+        // Now all know who made what: a copy of the first, changed by itself, while the first goes on.
+        std::fs::remove_dir_all(place(2)).expect("it is there");
+        copy(&place(1), &place(2));
+        change(2, "wrong");
+        let database = Database::open(&place(0), Config::default()).expect("it opens");
+        let update = "INSERT DATA { <http://x/other> <http://x/is> \"other\" }";
+        database.update(update).expect("there is room");
     }
 }

@@ -251,6 +251,7 @@ impl From<EngineError> for Refusal {
             }
             EngineError::NoStack { .. }
             | EngineError::SnapshotGone
+            | EngineError::NotFollowing { .. }
             | EngineError::ShardLost { .. }
             | EngineError::NodeLost { .. } => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())

@@ -27,10 +27,10 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::StoreError;
 use crate::base_files::base_name;
+use crate::history::{self, History};
 use crate::identity::Identity;
 use crate::image::{ImageReader, ImageWriter};
 use crate::log::{Folder, Storage, write_file};
-use crate::history::{self, History};
 use crate::prefix_file::{self, PrefixFile};
 use crate::side_log::SideLog;
 

@@ -1,9 +1,9 @@
 //! Who made the transactions of a store? Whether two copies have the same ones up to a number follows from that.
 //!
-//! Each time that a process begins to write a store by itself, a *run* begins: a random number, and the first
-//! snapshot that it may make. A copy that applies the transactions of another one has the runs of that. So where the
-//! last run of a copy is one of another's, both have the same transactions up to where the next run of the other
-//! begins. `HISTORY` has the runs, and goes with each copy of the folder.
+//! Each time that a process begins to write a store by itself that is or was a copy of a cluster, a *run* begins: a
+//! random number, and the first snapshot that it may make. A copy that applies the transactions of another one has the
+//! runs of that. So where the last run of a copy is one of another's, both have the same transactions up to where the
+//! next run of the other begins. `HISTORY` has the runs, and goes with each copy of the folder.
 
 use jindou_model::SnapshotNumber;
 
@@ -35,12 +35,14 @@ pub struct Run {
 pub struct History(Vec<Run>);
 
 impl History {
-    /// Those of a store; none of one that was written before there were any.
+    /// Those of a store; `None` of one that has never been a copy of a cluster.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] if the file is not as it was written; what the operating system says.
-    pub fn read(directory: &Directory) -> Result<Self, StoreError> {
-        let lines = FILE.read(directory)?.unwrap_or_default();
+    pub fn read(directory: &Directory) -> Result<Option<Self>, StoreError> {
+        let Some(lines) = FILE.read(directory)? else {
+            return Ok(None);
+        };
         let run = |line: &String| {
             let (id, first) = line.split_once(' ')?;
             Some(Run {
@@ -50,7 +52,7 @@ impl History {
         };
         let runs: Option<Vec<Run>> = lines.iter().map(run).collect();
         let runs = runs.ok_or_else(|| FILE.corrupt(directory, "a line has no run"))?;
-        Ok(Self(runs))
+        Ok(Some(Self(runs)))
     }
 
     /// Replaces what the store has. It is lasting when this returns.
@@ -135,13 +137,13 @@ mod tests {
         let folder = tempfile::tempdir().expect("there is room");
         let directory = Directory::create(&folder.path().join("store")).expect("it is new");
         let read = || History::read(&directory).expect("it is whole");
-        assert_eq!(read(), History::default());
+        assert_eq!(read(), None);
         let mut history = History::default();
         for first in 1..=MOST_RUNS as u64 + 3 {
             history = history.with_run(SnapshotNumber(first));
         }
         assert_eq!(history.runs().len(), MOST_RUNS);
         history.write(&directory).expect("there is room");
-        assert_eq!(read(), history);
+        assert_eq!(read(), Some(history));
     }
 }

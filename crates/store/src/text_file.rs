@@ -37,10 +37,10 @@ impl TextFile {
         let mut bytes = Vec::new();
         file.and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes))
             .map_err(|source| StoreError::Io { path, source })?;
-        let text = String::from_utf8(bytes).map_err(|_| self.corrupt(directory, "it is no text"))?;
-        let lines = checked(&text).ok_or_else(|| {
-            self.corrupt(directory, "its checksum is another one than it says")
-        })?;
+        let text =
+            String::from_utf8(bytes).map_err(|_| self.corrupt(directory, "it is no text"))?;
+        let lines = checked(&text)
+            .ok_or_else(|| self.corrupt(directory, "its checksum is another one than it says"))?;
         let mut lines = lines.lines();
         if lines.next() != Some(self.head) {
             return Err(self.corrupt(directory, "it is none that this version reads"));

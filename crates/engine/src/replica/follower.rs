@@ -12,14 +12,15 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use jindou_model::SnapshotNumber;
-use jindou_store::Snapshot;
+use jindou_store::{History, Run, Snapshot};
 use parking_lot::{Condvar, Mutex};
 
 use super::apply::ApplyError;
+use super::lineage::digest;
 use super::link::Link;
 use super::outcome::Outcome;
 use super::wire::{Head, Message, Pieces, RefusedCopy};
-use super::{LEADER, ReplicaOptions, ReplicaStatus};
+use super::{LEADER, ReplicaOptions, ReplicaStatus, Standing};
 use crate::EngineError;
 use crate::database::Inner;
 use crate::prefixes::PrefixTable;
@@ -57,6 +58,8 @@ pub(super) struct State {
     /// Writes that were sent to the leader, and what became of them; `None` of one whose link has ended.
     pub(super) writes: BTreeMap<u64, WriteState>,
     pub(super) writes_so_far: u64,
+    /// The leader has said that this is a copy of its store.
+    is_copy: bool,
     /// Why nothing is applied any more.
     pub(super) ended: Option<String>,
     pub(super) stopped: bool,
@@ -76,6 +79,7 @@ enum Event {
     Lost,
     Transaction(SnapshotNumber, Vec<u8>),
     Closed(SnapshotNumber),
+    History(Vec<Run>),
     Prefixes(Vec<(String, String)>),
     Written(u64, Box<Outcome>),
     Refused(RefusedCopy),
@@ -105,7 +109,11 @@ impl Event {
     /// Whether it is about what the store is to hold, and not about links and writes.
     fn is_of_store(&self) -> bool {
         match self {
-            Self::Transaction(..) | Self::Closed(_) | Self::Prefixes(_) | Self::Refused(_) => true,
+            Self::Transaction(..)
+            | Self::Closed(_)
+            | Self::History(_)
+            | Self::Prefixes(_)
+            | Self::Refused(_) => true,
             Self::Joined(_) | Self::Lost | Self::Written(..) => false,
         }
     }
@@ -132,6 +140,7 @@ impl Follower {
                 shown: number,
                 writes: BTreeMap::new(),
                 writes_so_far: 0,
+                is_copy: false,
                 ended: None,
                 stopped: false,
             }),
@@ -216,6 +225,13 @@ impl Follower {
         let event = match head {
             Head::Transaction { number } => Event::Transaction(SnapshotNumber(number), body),
             Head::Closed { number } => Event::Closed(SnapshotNumber(number)),
+            Head::History(runs) => {
+                let runs = runs.into_iter().map(|(id, first)| Run {
+                    id,
+                    first: SnapshotNumber(first),
+                });
+                Event::History(runs.collect())
+            }
             Head::Prefixes(prefixes) => Event::Prefixes(prefixes),
             Head::Written { id, outcome } => Event::Written(id, outcome),
             Head::Refused(reason) => Event::Refused(reason),
@@ -306,6 +322,7 @@ impl Follower {
                 Ok(())
             }
             Event::Closed(number) => self.note_closed(inner, number),
+            Event::History(runs) => self.keep_history(inner, runs),
             Event::Prefixes(prefixes) => keep_prefixes(inner, &prefixes),
             Event::Written(id, outcome) => {
                 let mut state = self.state.lock();
@@ -322,9 +339,16 @@ impl Follower {
     /// Says to the leader what is here.
     fn begin(&self, inner: &Inner, link: Arc<Link>) {
         let snapshot = inner.writer.lock().latest.clone();
+        let history = match history_of(inner) {
+            Ok(history) => history,
+            Err(reason) => return self.end(reason),
+        };
+        let run = history.run_of(snapshot.number());
         let head = Head::Begin {
             epoch: snapshot.epoch().0,
             number: snapshot.number().0,
+            run: run.map(|run| (run.id, run.first.0)),
+            digest: history.runs().is_empty().then(|| digest(&snapshot)),
         };
         let mut state = self.state.lock();
         if state.ended.is_some() {
@@ -334,6 +358,40 @@ impl Follower {
         let is_newest = (state.newest.as_ref()).is_some_and(|newest| Arc::ptr_eq(newest, &link));
         if is_newest && link.send(&head, &[]) {
             state.link = Some(link);
+        }
+    }
+
+    /// This is a copy of the leader's store.
+    fn keep_history(&self, inner: &Inner, runs: Vec<Run>) -> Result<(), String> {
+        let directory = inner.directory.as_ref().expect("a copy is stored");
+        let written = History::of(runs).write(directory);
+        written.map_err(|error| error.to_string())?;
+        self.state.lock().is_copy = true;
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// As [`Replica::may_answer`](super::Replica::may_answer).
+    pub(super) fn may_answer(&self, within: Duration) -> Result<(), Standing> {
+        let until = Instant::now().checked_add(within);
+        let mut state = self.state.lock();
+        loop {
+            if let Some(reason) = &state.ended {
+                return Err(Standing::Ended(reason.clone()));
+            }
+            if state.is_copy {
+                return Ok(());
+            }
+            let is_late = match until {
+                Some(until) => self.changed.wait_until(&mut state, until).timed_out(),
+                None => {
+                    self.changed.wait(&mut state);
+                    false
+                }
+            };
+            if is_late || state.stopped {
+                return Err(Standing::Waits);
+            }
         }
     }
 
@@ -429,6 +487,13 @@ impl Follower {
             let _is_there = link.send(&Head::Ended(reason), &[]);
         }
     }
+}
+
+/// Who made the transactions of this copy, as far as that is known.
+fn history_of(inner: &Inner) -> Result<History, String> {
+    let directory = inner.directory.as_ref().expect("a copy is stored");
+    let history = History::read(directory).map_err(|error| error.to_string())?;
+    Ok(history.unwrap_or_default())
 }
 
 /// Keeps the prefixes that the leader knows, and no others.

@@ -10,9 +10,11 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use jindou_model::{NodeId, SnapshotNumber, printable};
+use jindou_store::Run;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::execute::Writes;
+use super::lineage::Lineage;
 use super::link::Link;
 use super::wire::{Head, Message, Pieces, RefusedCopy};
 use super::{FollowerStatus, ReplicaOptions};
@@ -26,6 +28,7 @@ pub(crate) struct Leader {
     pub(super) options: ReplicaOptions,
     pub(super) state: Mutex<State>,
     pub(super) changed: Condvar,
+    lineage: Lineage,
     pub(super) writes: Arc<Writes>,
     /// What came of messages that are not whole, by node.
     pieces: Vec<Mutex<Pieces>>,
@@ -192,6 +195,7 @@ impl Leader {
         inner: &Arc<Inner>,
         options: ReplicaOptions,
         number: SnapshotNumber,
+        lineage: Lineage,
     ) -> Arc<Self> {
         let pieces = options.nodes.iter().map(|_| Mutex::default()).collect();
         Arc::new(Self {
@@ -208,6 +212,7 @@ impl Leader {
                 stopped: false,
             }),
             changed: Condvar::new(),
+            lineage,
             pieces,
             threads: Mutex::default(),
         })
@@ -336,7 +341,18 @@ impl Leader {
         drop(pieces);
         let Message { head, body } = message;
         match head {
-            Head::Begin { epoch, number } => self.begin(from, epoch, SnapshotNumber(number)),
+            Head::Begin {
+                epoch,
+                number,
+                run,
+                digest,
+            } => {
+                let run = run.map(|(id, first)| Run {
+                    id,
+                    first: SnapshotNumber(first),
+                });
+                self.begin(from, epoch, (SnapshotNumber(number), run, digest))
+            }
             Head::Applied { number } => self.note_applied(from, SnapshotNumber(number)),
             Head::Write {
                 id,
@@ -358,6 +374,7 @@ impl Leader {
             Head::Refused(_)
             | Head::Transaction { .. }
             | Head::Closed { .. }
+            | Head::History(_)
             | Head::Prefixes(_)
             | Head::Written { .. } => Err("it speaks as a leader does, and follows".to_owned()),
         }
@@ -407,7 +424,7 @@ impl Leader {
         self: &Arc<Self>,
         from: NodeId,
         epoch: u64,
-        number: SnapshotNumber,
+        (number, run, digest): (SnapshotNumber, Option<Run>, Option<u64>),
     ) -> Result<(), String> {
         let Some(inner) = self.inner.upgrade() else {
             return Ok(());
@@ -425,12 +442,16 @@ impl Leader {
         let refused = match (epoch == own_epoch, number <= sent) {
             (false, _) => Some(RefusedCopy::OtherStore),
             (true, false) => Some(RefusedCopy::Ahead { leader: sent.0 }),
-            (true, true) => None,
+            (true, true) => match self.lineage.has(number, run, digest) {
+                true => None,
+                false => Some(RefusedCopy::Diverged),
+            },
         };
         if let Some(reason) = refused {
             self.refuse(from, &peer.link, reason);
             return Ok(());
         }
+        let _is_there = peer.link.send(&self.lineage.head(), &[]);
         let _is_there = peer.link.send(&prefixes(&table), &[]);
         peer.session = Some(Session {
             number: session_number,
@@ -526,6 +547,10 @@ impl RefusedCopy {
             Self::Ahead { leader: last } => format!(
                 "its copy of the store has transactions that node {leader}, which is at snapshot {last}, does \
                  not have: copy the store anew with `jindou backup`"
+            ),
+            Self::Diverged => format!(
+                "its copy of the store was changed by itself, or has transactions that node {leader} does not \
+                 have: copy the store anew with `jindou backup`"
             ),
             Self::TooOld => format!(
                 "its copy of the store is older than what node {leader} still has in its log: copy the store \

@@ -19,6 +19,7 @@ mod execute;
 mod follower;
 mod forward;
 mod leader;
+mod lineage;
 mod link;
 mod outcome;
 mod wire;
@@ -28,12 +29,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jindou_model::{NodeId, SnapshotNumber};
+use jindou_store::History;
 
 use crate::database::Inner;
 use crate::{Database, EngineError};
 pub(crate) use follower::Follower;
 pub(crate) use forward::Target;
 pub(crate) use leader::Leader;
+use lineage::Lineage;
 
 /// The node that orders all transactions.
 pub(crate) const LEADER: NodeId = NodeId(0);
@@ -111,6 +114,15 @@ impl fmt::Debug for ReplicaOptions {
     }
 }
 
+/// Why a copy of a store may not answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// The leader has not said yet that it is a copy of its store.
+    Waits,
+    /// It follows the leader no more, for this reason.
+    Ended(String),
+}
+
 /// Which part a database has in a cluster that is written.
 pub(crate) enum Role {
     Leader(Arc<Leader>),
@@ -139,6 +151,18 @@ impl Replica {
             Role::Leader(leader) => leader.lost(node),
             Role::Follower(follower) if node == LEADER => follower.lost(),
             Role::Follower(_) => {}
+        }
+    }
+
+    /// Waits until it is known whether this copy may answer, for so long at most: a follower whose copy was not
+    /// compared with the leader's yet, or does not follow any more, may hold what others do not.
+    ///
+    /// # Errors
+    /// Why it may not.
+    pub fn may_answer(&self, within: Duration) -> Result<(), Standing> {
+        match &*self.0 {
+            Role::Leader(_) => Ok(()),
+            Role::Follower(follower) => follower.may_answer(within),
         }
     }
 
@@ -259,7 +283,12 @@ impl Database {
         let number = writer.latest.number();
         let role = match options.here {
             LEADER => {
-                let leader = Leader::new(inner, options, number);
+                let latest = writer.latest.clone();
+                writer.begin_run(SnapshotNumber(number.0 + 1), true)?;
+                let directory = inner.directory.as_ref().expect("it is stored");
+                let history = History::read(directory)?.unwrap_or_default();
+                let lineage = Lineage::new(history, &latest);
+                let leader = Leader::new(inner, options, number, lineage);
                 writer.leads = Some(Arc::clone(&leader));
                 Role::Leader(leader)
             }

@@ -20,7 +20,16 @@ const LAST: u8 = 1;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Head {
     /// A follower has all up to this snapshot, of the store of this epoch.
-    Begin { epoch: u64, number: u64 },
+    Begin {
+        epoch: u64,
+        number: u64,
+        /// The run that made its last transaction, if that is known: its id and its first snapshot.
+        run: Option<(u64, u64)>,
+        /// What it holds, of one that is a copy for the first time.
+        digest: Option<u64>,
+    },
+    /// A follower is a copy of the leader's store: its runs are these.
+    History(Vec<(u64, u64)>),
     /// The leader sends no transactions to a follower.
     Refused(RefusedCopy),
     /// The body is the transaction that makes this snapshot.
@@ -52,6 +61,8 @@ pub(super) enum RefusedCopy {
     OtherStore,
     /// It has transactions that the leader does not have.
     Ahead { leader: u64 },
+    /// So it has, as far as it is said who made its last one.
+    Diverged,
     /// The leader's log has none of those that come next.
     TooOld,
     /// The leader's log cannot be read.

@@ -93,6 +93,7 @@ impl Membership {
                 let names = names.map(|peer| peer.name.clone()).collect();
                 let way = Arc::clone(&way) as Arc<dyn ReplicaWay>;
                 let replica = database.replicate(ReplicaOptions::new(names, here, way))?;
+                snapshots.follow(replica.clone());
                 Some(Copies::new(replica, &snapshots, &teller) as Arc<dyn LinkUser>)
             }
             false => None,

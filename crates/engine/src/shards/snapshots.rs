@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use jindou_cluster::{BaseTag, LastSeen, MemberGraphs, Offered, OwnBase, OwnGraph};
@@ -21,12 +21,15 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::EngineError;
 use crate::graph::StoredGraph;
+use crate::replica::{Replica, Standing};
 
 /// Snapshots that are kept whether anybody uses them: as many as there are between a query's begin at a node and
 /// the moment when others hear of it, however fast transactions follow one another,
 const MOST_RECENT: usize = 4_096;
 /// and for how long.
 const RECENT: Duration = Duration::from_secs(10);
+/// How long a query waits until it is known whether this copy of the store may answer it.
+const STANDING_PATIENCE: Duration = Duration::from_secs(5);
 /// Bases that are kept in shards: the last one, and the one before for queries that began with it.
 const MOST_BASES: usize = 2;
 /// Snapshots that are kept in shards.
@@ -42,6 +45,8 @@ pub(crate) struct Snapshots {
     /// Of each base the shards of the snapshot that was asked for last; the last base first. Held while one is
     /// cut, which writers do not wait for; locked before the state.
     cuts: Mutex<VecDeque<Cut>>,
+    /// Which says whether this node may answer, of a store that is written.
+    replica: OnceLock<Replica>,
     state: Mutex<State>,
     /// There is another snapshot.
     is_there: Condvar,
@@ -97,10 +102,24 @@ impl Snapshots {
             own,
             shards: map.shards(),
             cuts: Mutex::new(VecDeque::from([cut])),
+            replica: OnceLock::new(),
             state: Mutex::new(state),
             is_there: Condvar::new(),
         };
         Ok((snapshots, base))
+    }
+
+    /// Answers only if this copy of the store may.
+    pub(super) fn follow(&self, replica: Replica) {
+        assert!(self.replica.set(replica).is_ok(), "a node is one copy");
+    }
+
+    /// As [`Replica::may_answer`].
+    fn may_answer(&self, within: Duration) -> Result<(), Standing> {
+        match self.replica.get() {
+            Some(replica) => replica.may_answer(within),
+            None => Ok(()),
+        }
     }
 
     /// There is this snapshot from now on, the latest one, which another node may show before this one does.
@@ -124,6 +143,13 @@ impl Snapshots {
     /// # Errors
     /// As [`Snapshots::new`].
     pub(super) fn own(&self, graph: &Arc<StoredGraph>) -> Result<Arc<OwnGraph>, EngineError> {
+        let standing = self.may_answer(STANDING_PATIENCE);
+        standing.map_err(|standing| EngineError::NotFollowing {
+            reason: match standing {
+                Standing::Waits => "the leader has not compared it with its own yet".to_owned(),
+                Standing::Ended(reason) => reason,
+            },
+        })?;
         if let Some(own) = self.state.lock().made_of(&graph.snapshot) {
             return Ok(own);
         }
@@ -219,6 +245,12 @@ impl Snapshots {
     }
 }
 
+impl Snapshots {
+    fn first_shard(&self) -> ShardId {
+        self.own.first().copied().unwrap_or(ShardId(0))
+    }
+}
+
 /// Equal where two nodes have the same edges in their bases.
 fn tag_of(snapshot: &Snapshot) -> BaseTag {
     let digest = snapshot.base().edges_digest();
@@ -284,6 +316,10 @@ impl State {
 
 impl MemberGraphs for Snapshots {
     fn at(&self, number: SnapshotNumber, within: Duration) -> Result<Arc<OwnGraph>, Unavailable> {
+        self.may_answer(within).map_err(|standing| match standing {
+            Standing::Waits => Unavailable::NotNow,
+            Standing::Ended(_) => Unavailable::Never(self.first_shard()),
+        })?;
         let until = Instant::now().checked_add(within);
         let mut state = self.state.lock();
         while state.latest() < number {
@@ -301,9 +337,8 @@ impl MemberGraphs for Snapshots {
         let graph = state.find(number).ok_or(Unavailable::Gone)?;
         drop(state);
         self.own(&graph).map_err(|error| {
-            let shard = self.own.first().copied().unwrap_or(ShardId(0));
             tracing::error!(%error, "the shards of this node cannot be made");
-            Unavailable::Never(shard)
+            Unavailable::Never(self.first_shard())
         })
     }
 }
