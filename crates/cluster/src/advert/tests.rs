@@ -102,9 +102,9 @@ fn an_advert_of_another_node_or_graph_is_refused() {
     let refused = Advert::from_bytes(&bytes, NodeId(1), Shards::ONE).unwrap_err();
     assert_eq!(refused, AdvertError::Malformed("there is no such shard"));
     let mut newer = bytes;
-    newer[8] = 2;
+    newer[8] = 3;
     let refused = Advert::from_bytes(&newer, NodeId(1), SHARDS).unwrap_err();
-    assert_eq!(refused, AdvertError::Version { found: 2 });
+    assert_eq!(refused, AdvertError::Version { found: 3 });
 }
 
 #[test]
