@@ -126,7 +126,7 @@ fn tests(root: &Path, summary: &mut Summary) -> anyhow::Result<bool> {
 }
 
 /// The suites with recorded answers, over three nodes to which all rows go whose keys these have: as they
-/// are, and as messages; and over three that meet by the network, which take no updates yet.
+/// are, and as messages; and over three that meet by the network, where the store is only read.
 fn on_nodes(root: &Path, summary: &mut Summary) -> anyhow::Result<bool> {
     let read = ["sparql_w3c", "reference_data"];
     let all = ["sparql_w3c", "reference_data", "update_eval"];
