@@ -105,8 +105,8 @@ impl ShardServer {
         self.serve_by(id, rows)
     }
 
-    /// The same, by a name that means these rows, to whoever gave it; what it answers for by that name
-    /// already stays.
+    /// As [`ShardServer::serve`], under a name that the caller chose. If the name is in use, its rows stay, and
+    /// these are dropped.
     ///
     /// # Panics
     /// If there are not as many `rows` as shards.

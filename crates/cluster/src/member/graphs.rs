@@ -27,7 +27,7 @@ use crate::{ChangedLists, Sharded};
 
 /// Snapshots for which a node answers without looking for them again.
 const MOST_SERVED: usize = 64;
-/// How long a call waits for its snapshot to come to this node, before whoever makes it asks again. Others of the
+/// How long a call waits for its snapshot to come to this node; then the caller asks again. Later calls of the
 /// same node wait behind it.
 const CALL_PATIENCE: Duration = Duration::from_millis(1);
 /// How long a sub-query waits for its snapshot to come to this node.

@@ -29,6 +29,8 @@ use crate::writer::Appended;
 /// How many times the window a follower takes into its queue: the leader keeps to one, and to little else.
 const QUEUED_WINDOWS: usize = 2;
 const QUEUED_BESIDE_BYTES: usize = 16 << 20;
+/// How long whoever is to be answered waits where there is no link with the leader.
+const LINK_PATIENCE: Duration = Duration::from_millis(100);
 
 /// A follower's part.
 pub(crate) struct Follower {
@@ -373,8 +375,13 @@ impl Follower {
 
     /// As [`Replica::may_answer`](super::Replica::may_answer).
     pub(super) fn may_answer(&self, within: Duration) -> Result<(), Standing> {
-        let until = Instant::now().checked_add(within);
         let mut state = self.state.lock();
+        let within = match state.newest {
+            Some(_) => within,
+            // Only a link that begins just now is worth waiting for: queries hold threads meanwhile.
+            None => within.min(LINK_PATIENCE),
+        };
+        let until = Instant::now().checked_add(within);
         loop {
             if let Some(reason) = &state.ended {
                 return Err(Standing::Ended(reason.clone()));
