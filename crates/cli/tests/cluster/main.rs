@@ -1,6 +1,8 @@
 //! Do servers that are nodes of a cluster answer as one, say what they miss, and end when they are to?
 #![cfg(target_os = "linux")]
 
+mod namespaces;
+
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
