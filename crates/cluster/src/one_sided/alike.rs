@@ -54,6 +54,16 @@ impl Alike {
         }
     }
 
+    /// How many of those that one of the bases has are alike,
+    pub(crate) fn count(&self) -> usize {
+        self.is_alike.iter().filter(|is_alike| **is_alike).count()
+    }
+
+    /// and how many these are.
+    pub(crate) fn known(&self) -> usize {
+        self.is_alike.len()
+    }
+
     #[inline]
     pub(crate) fn has(&self, predicate: PredicateId) -> bool {
         let known = self.is_alike.get(predicate.index());
