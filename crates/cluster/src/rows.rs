@@ -284,7 +284,9 @@ impl Sharded {
             };
             let before = rows.len();
             shard.expand(graph, &[one], &mut within, allowed, budget, rows, out)?;
-            rows[before..].iter_mut().for_each(|row| *row = place as u32);
+            rows[before..]
+                .iter_mut()
+                .for_each(|row| *row = place as u32);
             let has_moved = within.key > 0 || within.offset > cursor.offset;
             *cursor = Cursor {
                 key: place + within.key,

@@ -348,3 +348,144 @@ impl Base {
         packer.finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::collections::BTreeSet as Set;
+    use std::ops::ControlFlow;
+
+    use jindou_model::{GraphRef, IdQuad, Pattern, SnapshotNumber};
+    use oxrdf::{GraphName, NamedNode, Quad};
+
+    use super::*;
+    use crate::bulk::{BulkSink, build};
+    use crate::{Changes, Merged, Rebase};
+
+    const PREDICATES: usize = 8;
+    const EDGES: usize = 30_000;
+
+    fn node(name: &str, number: usize) -> NamedNode {
+        NamedNode::new(format!("http://e/{name}{number}")).unwrap()
+    }
+
+    /// A snapshot with predicates of many edges, some of them in named graphs.
+    fn snapshot() -> Snapshot {
+        let mut sink = BulkSink::new();
+        for predicate in 0..PREDICATES {
+            for edge in 0..EDGES {
+                let graph = match edge % 5 {
+                    0 => node("g", edge % 3).into(),
+                    _ => GraphName::DefaultGraph,
+                };
+                let subject = node("s", edge * 7 % 20_001);
+                let object = node("o", edge * (predicate + 1) % 9_001);
+                let quad = Quad::new(subject, node("p", predicate), object, graph);
+                sink.quad(quad.as_ref()).unwrap();
+            }
+        }
+        Snapshot::of_base(build(vec![sink], 0).unwrap(), 1, SnapshotNumber(1))
+    }
+
+    /// The snapshot after some quads of these predicates came, and upon a base that has those of `merged`.
+    fn after(
+        snapshot: &Snapshot,
+        changed: &[PredicateId],
+        merged: &[PredicateId],
+        round: u64,
+    ) -> Snapshot {
+        let mut next = snapshot.clone();
+        let graphs = [TermId::NONE, TermId::vertex(5)];
+        let quad = |(predicate, place): (&PredicateId, u64)| IdQuad {
+            subject: TermId::vertex(90 * round + place),
+            predicate: *predicate,
+            object: TermId::vertex(7 * round + place),
+            graph: graphs[place as usize % 2],
+        };
+        let places = changed.iter().flat_map(|id| (0..40).map(move |n| (id, n)));
+        next.apply(&Changes {
+            add: places.map(quad).collect(),
+            ..Changes::default()
+        });
+        next.close_extents();
+        let merged = Merged::new(next.clone(), merged.to_vec()).unwrap();
+        Rebase::new(merged, &next).apply(&next)
+    }
+
+    fn quads(part: &Snapshot) -> Set<[u64; 4]> {
+        let mut quads = Set::new();
+        let all = Pattern {
+            subject: None,
+            predicate: None,
+            object: None,
+        };
+        let mut insert = |s: TermId, p: PredicateId, o: TermId, g: TermId| {
+            quads.insert([s.raw(), p.0.into(), o.raw(), g.raw()]);
+            ControlFlow::Continue(())
+        };
+        assert!(part.for_each_quad(&all, &mut insert).is_continue());
+        let flow = part.for_each_match(&all, GraphRef::Default, &mut insert);
+        assert!(flow.is_continue());
+        quads
+    }
+
+    #[test]
+    fn the_cut_of_the_next_base_copies_what_was_merged_and_is_as_one_from_scratch() {
+        let mut snapshot = snapshot();
+        let shards = Shards::new(4).unwrap();
+        let wanted: BTreeSet<ShardId> = [ShardId(1), ShardId(2)].into();
+        let bytes = Cell::new(0);
+        let allocate = |_, length| {
+            bytes.set(bytes.get() + length);
+            Ok(RegionBuilder::new(length))
+        };
+        let mut cut = snapshot.cut_base(shards, &wanted, &allocate).unwrap();
+        let all = bytes.get();
+        for round in 1..5 {
+            // The base lacks what changed of another one.
+            let merged = [PredicateId(round as u32)];
+            let changed = [merged[0], PredicateId(round as u32 % 3 + 5)];
+            snapshot = after(&snapshot, &changed, &merged, round);
+            bytes.set(0);
+            let before = Arc::clone(&cut.digests);
+            cut = snapshot.cut_base_after(&cut, &allocate).unwrap();
+            assert!(
+                bytes.get() * (PREDICATES - 2) < all,
+                "{} of {all}",
+                bytes.get()
+            );
+            let anew = snapshot.cut_base(shards, &wanted, &allocate).unwrap();
+            assert_eq!(cut.digests, anew.digests);
+            for predicate in snapshot.base().predicates() {
+                let place = predicate.index();
+                let is_same = cut.digests[place] == before[place];
+                assert_eq!(is_same, !merged.contains(&predicate), "{predicate:?}");
+            }
+            let latest = [&cut, &anew].map(|cut| cut.at(&snapshot).unwrap());
+            for (one, other) in [[&cut, &anew], latest.each_ref()].map(|[a, b]| (a, b)) {
+                for ((shard, one), (of, other)) in one.shards.iter().zip(&other.shards) {
+                    assert_eq!(shard, of);
+                    assert!(quads(one) == quads(other), "round {round}, {shard:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn digests_do_not_depend_on_how_the_edges_came() {
+        let first = snapshot();
+        let (one, other) = (PredicateId(2), PredicateId(3));
+        let in_turn = after(
+            &after(&first, &[one, other], &[one], 1),
+            &[one],
+            &[one, other],
+            2,
+        );
+        let mut at_once = first.clone();
+        at_once = after(&at_once, &[one, other], &[], 1);
+        at_once = after(&at_once, &[one], &[one, other], 2);
+        let digests = |snapshot: &Snapshot| snapshot.cut(Shards::ONE).unwrap().digests;
+        assert_eq!(digests(&in_turn), digests(&at_once));
+        assert_ne!(digests(&in_turn), digests(&first));
+    }
+}

@@ -106,7 +106,11 @@ impl Member {
                 let shards = base.shards.iter().map(|(shard, _)| *shard);
                 shards.collect::<Vec<_>>()
             };
-            assert_eq!(shards(&base), shards(&state.1), "shards stay where they are");
+            assert_eq!(
+                shards(&base),
+                shards(&state.1),
+                "shards stay where they are"
+            );
             *state = (state.0 + 1, base);
         }
         let links = self.links.lock().clone();

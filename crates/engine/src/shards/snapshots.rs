@@ -318,7 +318,12 @@ impl Snapshots {
     /// As [`Snapshots::new`].
     pub(super) fn last_base(&self) -> Result<OwnBase, EngineError> {
         let mut cuts = self.cuts.lock();
-        let latest = self.state.lock().recent.back().map(|(_, it)| Arc::clone(it));
+        let latest = self
+            .state
+            .lock()
+            .recent
+            .back()
+            .map(|(_, it)| Arc::clone(it));
         let latest = latest.expect("there is one from the beginning");
         // What is cut of it is offered, as there is no later one.
         let place = self.place_of(&mut cuts, &latest.snapshot)?;
@@ -431,5 +436,59 @@ impl MemberGraphs for Snapshots {
             tracing::error!(%error, "the shards of this node cannot be made");
             Unavailable::Never(self.first_shard())
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jindou_fabric::process::ProcessOptions;
+
+    use super::*;
+    use crate::{Config, Database};
+
+    #[test]
+    fn ten_merges_leave_two_bases_that_others_may_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = Config {
+            merge: crate::MergePolicy::never(),
+            ..Config::default()
+        };
+        let database = Database::open_or_create(&folder.path().join("store"), config).unwrap();
+        let insert = |round: u64| {
+            let quad = |n: u64| format!("<http://e/s{n}> <http://e/p{}> {round} .", n % 3);
+            let quads: String = (0..200).map(quad).collect();
+            database
+                .update(&format!("INSERT DATA {{ {quads} }}"))
+                .unwrap();
+            database.compact().unwrap();
+        };
+        insert(0);
+        let fabric = ProcessFabric::new(&ProcessOptions::new(NodeId(0))).unwrap();
+        let map = ShardMap::dealt(Shards::new(4).unwrap(), 2).unwrap();
+        let (snapshots, first) =
+            Snapshots::new(&database.graph(), (&map, NodeId(0)), &fabric).unwrap();
+        let mut offered = vec![Arc::downgrade(&first.shards[0].1)];
+        let mut regions = first.shards[0].1.regions();
+        drop(first);
+        for round in 1..=10 {
+            let before = database.graph();
+            insert(round);
+            snapshots.note(&database.graph().snapshot);
+            assert_eq!(snapshots.wait_for_base(round), Some(round + 1));
+            let base = snapshots.last_base().unwrap();
+            regions = regions.max(base.shards[0].1.regions());
+            offered.push(Arc::downgrade(&base.shards[0].1));
+            drop(base);
+            // Who began with the one before asks for it, which is still there.
+            drop(snapshots.own(&before).unwrap());
+            let is_there = |it: &Weak<Offered>| it.strong_count() > 0;
+            let there: Vec<bool> = offered.iter().rev().take(3).map(is_there).collect();
+            assert_eq!(&there[..2], [true, true]);
+            assert!(there.len() == 2 || !there[2], "round {round}");
+            assert_eq!(offered.iter().filter(|it| is_there(it)).count(), 2);
+        }
+        assert!(regions < 4, "{regions}");
+        snapshots.end_waiting();
+        assert_eq!(snapshots.wait_for_base(11), None);
     }
 }
