@@ -328,7 +328,13 @@ fn a_node_that_missed_a_merge_answers_right_and_reads_one_sided_again() {
             assert!(database.wait_for_cluster(PATIENCE), "{note}");
         }
         change(&nodes, 0);
-        drop(nodes.pop());
+        let end_last = |nodes: &mut Vec<Database>| {
+            drop(nodes.pop());
+            for database in nodes {
+                assert!(database.wait_for_lost_node(PATIENCE), "{note}");
+            }
+        };
+        end_last(&mut nodes);
         if !keeps_copy {
             copy(&place("n2"), &place("before"));
             nodes.push(node(folder.path(), &peers, (2, None), how));
@@ -339,7 +345,7 @@ fn a_node_that_missed_a_merge_answers_right_and_reads_one_sided_again() {
         nodes[0].compact().expect("there is room");
         if !keeps_copy {
             wait_until_read(&nodes, &model, &note);
-            drop(nodes.pop());
+            end_last(&mut nodes);
             std::fs::remove_dir_all(place("n2")).expect("it is there");
             std::fs::rename(place("before"), place("n2")).expect("it is there");
         }
@@ -507,6 +513,8 @@ fn a_copy_that_was_changed_by_itself_answers_nothing() {
                 EngineError::ShardLost { .. } | EngineError::NodeLost { .. }
             )
         };
+        // One that was away answers as it was until it has caught up.
+        assert!(nodes[1].wait_for_snapshot(nodes[0].snapshot_number(), PATIENCE));
         for node in &nodes[..2] {
             for (found, count) in [(found(node), 1), (rows(node, all), 41 + round)] {
                 let held = match &found {
