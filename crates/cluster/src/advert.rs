@@ -4,6 +4,7 @@
 //! granted: arrays lie in the memory that they are said to lie in, and agree with each other.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jindou_fabric::remote::MemoryKey;
 use jindou_model::{Direction, NodeId, PredicateId, ShardId};
@@ -17,19 +18,21 @@ use crate::one_sided::{Publication, segment_name};
 /// What an advert begins with.
 const MAGIC: [u8; 8] = *b"JNDSHARD";
 /// The version that is written, and the only one that is read.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// Bytes before what `postcard` writes.
 const HEADER_BYTES: usize = 12;
 
-/// Names the base of a graph: equal for two nodes where their bases hold the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct BaseTag(pub u64);
+/// Says what the base of a graph holds: by predicate, a digest that is equal for two nodes where their bases have the
+/// same edges of it.
+pub type BaseTags = Arc<[u64]>;
 
 /// The base of a node's shards, as other nodes need to know it: where their lists lie.
 #[derive(Clone, Debug)]
 pub struct Advert {
-    /// Which base.
-    pub base: BaseTag,
+    /// Greater than those of all before of this process.
+    pub number: u64,
+    /// What the base holds.
+    pub tags: BaseTags,
     /// Where the lists of each lie.
     pub shards: Vec<(ShardId, Publication)>,
 }
@@ -53,7 +56,8 @@ pub enum AdvertError {
 
 #[derive(Serialize, Deserialize)]
 struct WireAdvert {
-    base: u64,
+    number: u64,
+    tags: Vec<u64>,
     shards: Vec<WireShard>,
 }
 
@@ -81,7 +85,8 @@ impl Advert {
                 .collect(),
         });
         let advert = WireAdvert {
-            base: self.base.0,
+            number: self.number,
+            tags: self.tags.to_vec(),
             shards: shards.collect(),
         };
         let mut bytes = MAGIC.to_vec();
@@ -118,7 +123,8 @@ impl Advert {
             Ok((ShardId(shard.shard), publication(shard, from)?))
         };
         Ok(Self {
-            base: BaseTag(advert.base),
+            number: advert.number,
+            tags: advert.tags.into(),
             shards: advert
                 .shards
                 .into_iter()

@@ -59,10 +59,10 @@ impl Sharded {
         mut ask: impl FnMut(Holder<'_>, &Part) -> Result<(), Unavailable>,
     ) -> Result<(), Unavailable> {
         Split::lend(|split| {
-            let (predicate, keys) = (list.predicate, list.keys.iter().copied());
-            self.split(graph, (predicate, list.direction), keys, split);
+            let segment = (list.predicate, list.direction);
+            self.split(graph, segment, list.keys.iter().copied(), split);
             ask_all(split, |number, part| {
-                ask(self.holder_of_part(graph, predicate, number)?, part)
+                ask(self.holder_of_part(graph, segment, number)?, part)
             })
         })
     }

@@ -194,7 +194,7 @@ impl Sharded {
                 self.split(graph, segment, keys, split);
                 for (number, part) in split.parts() {
                     let mut rows = part.places.iter().map(|place| of_list[*place as usize]);
-                    let holder = self.holder_of_part(graph, list.predicate, number);
+                    let holder = self.holder_of_part(graph, segment, number);
                     ask(holder, &part.keys, &mut rows);
                 }
             });

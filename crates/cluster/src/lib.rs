@@ -28,7 +28,7 @@ mod rows;
 mod secret;
 mod sharded;
 
-pub use advert::{Advert, AdvertError, BaseTag};
+pub use advert::{Advert, AdvertError, BaseTags};
 pub use calls::{
     AskedShard, Connection, Link, LinkEnd, LinkError, LinkOptions, Listening, OpenEnd, ServedId,
     ServedShards, ShardServer,

@@ -11,7 +11,7 @@ use jindou_model::{
 use jindou_partition::Split;
 use jindou_store::LayerKind;
 
-use crate::one_sided::OneSided;
+use crate::one_sided::{NotRead, OneSided, ReadSegments};
 use crate::{ChangedLists, Sharded};
 
 /// False of a term that a query computed, or that only it names: no shard has edges of it, and none is asked,
@@ -33,6 +33,8 @@ pub(crate) enum Holder<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct Reading<'a> {
     pub(crate) reader: &'a OneSided,
+    /// Of which segments.
+    pub(crate) segments: ReadSegments<'a>,
     /// What it cannot read any more.
     pub(crate) changes: &'a dyn ChangedLists,
     /// The layer that has them.
@@ -50,7 +52,7 @@ impl Reading<'_> {
         key: TermId,
     ) -> bool {
         let segment = (predicate, direction);
-        self.reader.has(shard)
+        self.reader.has(self.segments, shard)
             && self.sharded.of_shard(shard).is_ok()
             && !self.changes.may_have_changed(self.kind, segment, key)
     }
@@ -72,9 +74,21 @@ impl Holder<'_> {
                 let lists = std::slice::from_ref(list);
                 one.expand(graph, lists, cursor, allowed, budget, rows, out)
             }
-            Self::Read(Reading { reader, kind, .. }) => {
-                let lists = reader.lists(kind, list);
-                reader.expand(&lists, cursor, allowed, budget, (rows, out))
+            Self::Read(Reading {
+                reader,
+                segments,
+                sharded,
+                ..
+            }) => {
+                let lists = reader.lists(segments, list);
+                match reader.expand(&lists, cursor, allowed, budget, (rows, out)) {
+                    Ok(()) => Ok(()),
+                    Err(NotRead::Unavailable(why)) => Err(why),
+                    Err(NotRead::TakenBack) => {
+                        let found = (rows, out);
+                        sharded.ask_in_turn(graph, list, cursor, allowed, budget, found)
+                    }
+                }
             }
         }
     }
@@ -83,7 +97,19 @@ impl Holder<'_> {
     pub(crate) fn places(self, graph: GraphRef<'_>, list: &Lists<'_>) -> Result<u64, Unavailable> {
         match self {
             Self::Graph(one) => one.places(graph, list),
-            Self::Read(Reading { reader, kind, .. }) => reader.places(&reader.lists(kind, list)),
+            Self::Read(Reading {
+                reader,
+                segments,
+                sharded,
+                ..
+            }) => match reader.places(&reader.lists(segments, list)) {
+                Ok(places) => Ok(places),
+                Err(NotRead::Unavailable(why)) => Err(why),
+                Err(NotRead::TakenBack) => {
+                    let shard = sharded.shards.owner(list.keys[0]);
+                    sharded.of_shard(shard)?.places(graph, list)
+                }
+            },
         }
     }
 
@@ -99,12 +125,19 @@ impl Holder<'_> {
             Self::Graph(one) => one.contains(graph, list, to, rows),
             Self::Read(Reading {
                 reader,
-                kind,
+                segments,
                 sharded,
                 ..
             }) => {
-                let mut undecided = Vec::new();
-                reader.contains(&reader.lists(kind, list), to, rows, &mut undecided)?;
+                let (before, mut undecided) = (rows.len(), Vec::new());
+                match reader.contains(&reader.lists(segments, list), to, rows, &mut undecided) {
+                    Ok(()) => {}
+                    Err(NotRead::Unavailable(why)) => return Err(why),
+                    Err(NotRead::TakenBack) => {
+                        rows.truncate(before);
+                        undecided = (0..list.keys.len() as u32).collect();
+                    }
+                }
                 sharded.ask_undecided(list, &undecided, |shard, list, places| {
                     let to: Vec<TermId> = places.iter().map(|place| to[*place as usize]).collect();
                     let mut found = Vec::new();
@@ -128,18 +161,25 @@ impl Holder<'_> {
             Self::Graph(one) => one.degrees(graph, list, allowed, out),
             Self::Read(Reading {
                 reader,
-                kind,
+                segments,
                 sharded,
                 ..
             }) => {
-                let lists = reader.lists(kind, list);
+                let lists = reader.lists(segments, list);
                 let mut undecided: Vec<u32> = Vec::new();
                 let mut degrees = Vec::with_capacity(list.keys.len());
-                match allowed {
-                    None => reader.degrees(&lists, &mut degrees, &mut undecided)?,
-                    Some(_) => {
+                let read = match allowed {
+                    None => reader.degrees(&lists, &mut degrees, &mut undecided),
+                    Some(_) => Err(NotRead::TakenBack),
+                };
+                match read {
+                    Ok(()) => {}
+                    Err(NotRead::Unavailable(why)) => return Err(why),
+                    // The nodes are asked for all of them.
+                    Err(NotRead::TakenBack) => {
+                        degrees.clear();
                         degrees.resize(list.keys.len(), 0);
-                        undecided.extend(0..list.keys.len() as u32);
+                        undecided = (0..list.keys.len() as u32).collect();
                     }
                 }
                 sharded.ask_undecided(list, &undecided, |shard, list, places| {
@@ -167,7 +207,7 @@ impl Sharded {
         split: &mut Split,
     ) {
         let read = self.shards.count() as u32;
-        let reading = self.reading(graph, predicate);
+        let reading = self.reading(graph, (predicate, direction));
         split.fill(keys, |key| match (self.shards.owner(key), reading) {
             _ if !is_of_graph(key) => self.part_of_others(),
             (shard, Some(reading)) if reading.has((predicate, direction), shard, key) => read,
@@ -179,10 +219,10 @@ impl Sharded {
     pub(crate) fn holder_of_part(
         &self,
         graph: GraphRef<'_>,
-        predicate: PredicateId,
+        segment: (PredicateId, Direction),
         part: u32,
     ) -> Result<Holder<'_>, Unavailable> {
-        match self.reading(graph, predicate) {
+        match self.reading(graph, segment) {
             Some(reading) if part as usize == self.shards.count() => Ok(Holder::Read(reading)),
             _ => Ok(Holder::Graph(self.of_part(part)?)),
         }
@@ -209,7 +249,7 @@ impl Sharded {
         key: TermId,
     ) -> Result<Holder<'_>, Unavailable> {
         let shard = self.shards.owner(key);
-        match self.reading(graph, predicate) {
+        match self.reading(graph, (predicate, direction)) {
             _ if predicate == PredicateId::TYPE || !is_of_graph(key) => {
                 Ok(Holder::Graph(&*self.shared))
             }
@@ -218,6 +258,46 @@ impl Sharded {
             }
             _ => Ok(Holder::Graph(self.of_shard(shard)?)),
         }
+    }
+
+    /// As [`GraphSource::expand`] of one list: asks the shard of each key, one after the other. For what was to be read
+    /// and is not there any more.
+    fn ask_in_turn(
+        &self,
+        graph: GraphRef<'_>,
+        list: &Lists<'_>,
+        cursor: &mut Cursor,
+        allowed: Option<&IdRanges>,
+        budget: usize,
+        (rows, out): (&mut Vec<u32>, &mut Vec<TermId>),
+    ) -> Result<(), Unavailable> {
+        while cursor.key < list.keys.len() && out.len() < budget {
+            let place = cursor.key;
+            let shard = self.of_shard(self.shards.owner(list.keys[place]))?;
+            let one = Lists {
+                keys: &list.keys[place..=place],
+                ..*list
+            };
+            let mut within = Cursor {
+                key: 0,
+                offset: cursor.offset,
+            };
+            let before = rows.len();
+            shard.expand(graph, &[one], &mut within, allowed, budget, rows, out)?;
+            rows[before..]
+                .iter_mut()
+                .for_each(|row| *row = place as u32);
+            let has_moved = within.key > 0 || within.offset > cursor.offset;
+            *cursor = Cursor {
+                key: place + within.key,
+                offset: within.offset,
+            };
+            // The places of one list may be shared out: see `GraphSource::expand`.
+            if list.keys.len() == 1 || !has_moved {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Calls `ask` for the shards of some rows of a list, with their keys and numbers.

@@ -87,16 +87,17 @@ impl Sharded {
         }
     }
 
-    /// What reads the lists of a graph, if these can be read.
+    /// What reads the lists of a predicate in a graph, if these can be read.
     pub(crate) fn reading(
         &self,
         graph: GraphRef<'_>,
-        predicate: PredicateId,
+        segment: (PredicateId, Direction),
     ) -> Option<Reading<'_>> {
         let reader = self.reader.as_ref()?;
-        let kind = layer_of(graph, predicate)?;
+        let kind = layer_of(graph, segment.0)?;
         Some(Reading {
             reader: &reader.lists,
+            segments: reader.lists.segments(kind, segment),
             changes: &*reader.changes,
             kind,
             sharded: self,

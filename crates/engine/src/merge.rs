@@ -16,11 +16,13 @@ use jindou_store::{
     Base, DurableStore, FoldRule, Merged, PredicateChanges, Rebase, Snapshot, Transaction,
 };
 use parking_lot::{Condvar, Mutex, MutexGuard};
+use rustc_hash::FxHashSet;
 
 use crate::EngineError;
 use crate::database::Inner;
 use crate::deadline::{Deadline, TURN_LOOK};
 use crate::graph::StoredGraph;
+use crate::replica::Owed;
 use crate::turn::Occupation;
 use crate::writer::Writer;
 
@@ -386,27 +388,25 @@ impl Inner {
         self.check_may_merge()?;
         // To have waited in vain is no failure of the store, and neither is to have asked a reader.
         let start = writer.begin();
-        let merged = start.and_then(|start| self.merge_from(writer, start, which));
+        let merged = start.and_then(|start| {
+            let predicates = which.of(&start);
+            self.merge_from(writer, start, predicates)
+        });
         self.note_merge(merged)
     }
 
-    /// Merges what had changed at a snapshot that the latest one came after, at which whoever numbers the vertices of
-    /// this store closed its extents. Returns false if that is not of the latest base any more, or nothing changed.
+    /// Makes a merge that the leader of a cluster made, too: of a snapshot that the latest one came after. Returns false if
+    /// that is not of the latest base any more, or nothing changed.
     ///
     /// # Errors
     /// As [`Inner::merge`].
-    pub(crate) fn merge_at(
-        &self,
-        start: Snapshot,
-        deadline: &Deadline,
-    ) -> Result<bool, EngineError> {
+    pub(crate) fn merge_owed(&self, owed: &Owed, deadline: &Deadline) -> Result<bool, EngineError> {
         let _one = self.turn.take(Occupation::Merge, deadline)?;
         let writer = self.take_writer(Occupation::Merge, deadline)?;
-        let which = self.due_at_close(&start);
-        let Some(which) = which.filter(|_| writer.latest.is_of_generation_of(&start)) else {
+        if !writer.latest.is_of_generation_of(&owed.start) {
             return Ok(false);
-        };
-        let merged = self.merge_from(writer, start, which);
+        }
+        let merged = self.merge_from(writer, owed.start.clone(), owed.predicates());
         self.note_merge(merged)
     }
 
@@ -504,17 +504,20 @@ impl Inner {
         &self,
         writer: MutexGuard<'_, Writer>,
         start: Snapshot,
-        which: Which<'_>,
+        predicates: Vec<PredicateId>,
     ) -> Result<bool, EngineError> {
         let last = writer.last.clone();
         let directory = writer.store.as_ref().map(|s| Arc::clone(s.directory()));
-        let predicates = which.of(&start);
         if predicates.is_empty() && start.known_terms() == start.base().term_counts() {
             return Ok(false);
         }
         start.close_extents();
         if let Some(leader) = &writer.leads {
-            leader.queue_closed(start.number());
+            let merged: FxHashSet<PredicateId> = predicates.iter().copied().collect();
+            let changed = start.changed_predicates().into_iter();
+            let changed = changed.map(|one| one.predicate);
+            let unmerged: Vec<PredicateId> = changed.filter(|id| !merged.contains(id)).collect();
+            leader.queue_merge(start.number(), &unmerged);
         }
         drop(writer);
         if let Some((log, ticket)) = last {
@@ -553,6 +556,9 @@ impl Inner {
         let latest = writer.begin_fold()?;
         let rebase = Rebase::new(merged, &latest);
         let mut latest = rebase.apply(&latest);
+        if let Some(follower) = self.follower() {
+            follower.rebase_owed(|start| rebase.apply(start));
+        }
         if let Some(store) = &mut writer.store {
             store.keep(latest.base());
         }
@@ -784,18 +790,16 @@ impl Inner {
         self.config.merge.due(latest, quiet, is_searched)
     }
 
-    /// The merge that is due at a snapshot at which it may begin, and may not again before long: what is worth it in a
-    /// quiet moment is worth it now.
-    pub(crate) fn due_at_close(&self, snapshot: &Snapshot) -> Option<Which<'static>> {
-        let policy = &self.config.merge;
-        policy.due(snapshot, policy.idle, false)
-    }
-
     /// Does what is due most, after so much time without a transaction.
     fn maintain(&self, quiet: Duration) -> Result<(), EngineError> {
         let policy = &self.config.merge;
-        if let Some(start) = self.follower().and_then(|follower| follower.take_closed()) {
-            return self.merge_at(start, &Deadline::never()).map(drop);
+        if let Some(follower) = self.follower() {
+            while let Some(owed) = follower.take_owed() {
+                if let Err(error) = self.merge_owed(&owed, &Deadline::never()) {
+                    follower.owe_again(owed);
+                    return Err(error);
+                }
+            }
         }
         let may_merge = self.check_may_merge().is_ok();
         let due = self.due_merge(quiet).filter(|_| may_merge);

@@ -7,6 +7,8 @@ mod holders;
 pub(crate) mod member;
 mod nodes;
 #[cfg(target_os = "linux")]
+mod publish;
+#[cfg(target_os = "linux")]
 mod snapshots;
 
 use std::sync::Arc;

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use jindou_engine::ingest::{Progress, Source};
 use jindou_engine::{
-    ClusterOptions, Config, Database, EngineError, ForkPolicy, LoadOptions, PeerList, QueryOptions,
-    QueryResults,
+    ClusterOptions, Config, Database, EngineError, ForkPolicy, LoadOptions, PeerList, Presence,
+    QueryOptions, QueryResults,
 };
 use tempfile::TempDir;
 
@@ -18,9 +18,13 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const NODES: usize = 3;
 const PEOPLE: u64 = 200;
 
-/// Seeds of a run; `JINDOU_SEED` sets the first one.
-fn first_seed() -> u64 {
-    std::env::var("JINDOU_SEED").map_or(1, |seed| seed.parse().expect("a number"))
+/// Seeds of a run; `JINDOU_SEED` sets the first one, and `JINDOU_CASES` how many there are.
+fn seeds() -> std::ops::Range<u64> {
+    let number = |name: &str, default: u64| {
+        std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
+    };
+    let first = number("JINDOU_SEED", 1);
+    first..first + number("JINDOU_CASES", 6)
 }
 
 struct Random(u64);
@@ -157,30 +161,208 @@ impl Cluster {
     }
 }
 
+/// A node over its copy in a folder.
+fn node(
+    folder: &Path,
+    peers: &PeerList,
+    (number, listener): (usize, Option<TcpListener>),
+    (policy, maps_memory): (ForkPolicy, bool),
+) -> Database {
+    let mut config = Config::default();
+    config.fork_policy = policy;
+    config.is_replicated = true;
+    let name = format!("n{number}");
+    let database = Database::open(&folder.join(&name), config).expect("it opens");
+    let options = ClusterOptions {
+        peers: peers.clone(),
+        secret: None,
+        node: peers.node(&name).expect("it is in the list"),
+        maps_memory,
+        listener,
+    };
+    database.join(options).expect("it joins");
+    database
+}
+
 /// Nodes over the copies in a folder, which have met.
 fn nodes(folder: &Path, policy: ForkPolicy, maps_memory: bool) -> Vec<Database> {
     let (peers, listeners) = list();
-    let start = |(number, listener): (usize, TcpListener)| {
-        let mut config = Config::default();
-        config.fork_policy = policy;
-        config.is_replicated = true;
-        let name = format!("n{number}");
-        let database = Database::open(&folder.join(&name), config).expect("it opens");
-        let options = ClusterOptions {
-            peers: peers.clone(),
-            secret: None,
-            node: peers.node(&name).expect("it is in the list"),
-            maps_memory,
-            listener: Some(listener),
-        };
-        database.join(options).expect("it joins");
-        database
-    };
-    let nodes: Vec<Database> = listeners.into_iter().enumerate().map(start).collect();
+    let listeners = listeners.into_iter().map(Some).enumerate();
+    let start = |place| node(folder, &peers, place, (policy, maps_memory));
+    let nodes: Vec<Database> = listeners.map(start).collect();
     for node in &nodes {
         assert!(node.wait_for_cluster(PATIENCE), "{:?}", node.cluster());
     }
     nodes
+}
+
+/// Waits until each node reads the lists of all predicates of the others one-sided.
+fn wait_until_alike(nodes: &[Database], note: &str) {
+    let begun = std::time::Instant::now();
+    let is_alike = |node: &Database| {
+        let status = node.cluster().expect("it is a node").into_iter();
+        let mut others = status.filter(|status| status.presence != Presence::Here);
+        others.all(|status| status.predicates > 0 && status.alike == status.predicates)
+    };
+    while !nodes.iter().all(is_alike) {
+        let status: Vec<_> = nodes.iter().map(Database::cluster).collect();
+        assert!(begun.elapsed() < PATIENCE, "{note}: {status:#?}");
+        std::thread::yield_now();
+    }
+}
+
+/// Reads and calls of light queries at a node, which are answered as by the model.
+fn light_queries(node: &Database, model: &Database, note: &str) -> (u64, u64) {
+    let before = node.remote_reads();
+    for person in 0..20 {
+        let query = format!(
+            "SELECT ?a ?b {{ <http://x/p{person}> <http://x/knows> ?a . ?a <http://x/knows> ?b }}"
+        );
+        let expected = rows(model, &query).expect("it is right");
+        let found = rows(node, &query).unwrap_or_else(|error| panic!("{note}: {query}: {error}"));
+        assert_eq!(found, expected, "{note}: {query}");
+    }
+    let since = node.remote_reads().since(before);
+    (since.reads, since.calls)
+}
+
+/// Asks light queries at each node until they take reads and no calls, once all have merged and have heard of that.
+fn wait_until_read(nodes: &[Database], model: &Database, note: &str) {
+    let begun = std::time::Instant::now();
+    for (number, node) in nodes.iter().enumerate() {
+        loop {
+            let (reads, calls) = light_queries(node, model, note);
+            if reads > 0 && calls == 0 {
+                break;
+            }
+            let status = node.cluster();
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "{note}, node {number}: {reads} reads, {calls} calls, {status:#?}"
+            );
+        }
+    }
+    wait_until_alike(nodes, note);
+}
+
+/// Each person knows three others; the same ones whatever the number is.
+fn acquaintances() -> String {
+    let knows = |n: u64| {
+        let others = (1..4).map(|k| {
+            format!(
+                "<http://x/p{n}> <http://x/knows> <http://x/p{}> .",
+                (n * 7 + k * 31) % 60
+            )
+        });
+        others.collect::<String>()
+    };
+    (0..60).map(knows).collect()
+}
+
+/// Changes the lists of all that the light queries are about.
+fn new_acquaintances(round: u64) -> String {
+    let knows = |n: u64| {
+        format!(
+            "<http://x/p{n}> <http://x/knows> <http://x/p{}> .",
+            60 + (n + round) % 60
+        )
+    };
+    let quads: String = (0..60).map(knows).collect();
+    format!("INSERT DATA {{ {quads} <http://x/round> <http://x/is> {round} }}")
+}
+
+#[test]
+fn lists_are_read_one_sided_again_after_each_merge() {
+    for maps_memory in [true, false] {
+        let cluster = Cluster::start(&acquaintances(), ForkPolicy::InPlace, maps_memory);
+        let (nodes, model) = (&cluster.nodes, &cluster.model);
+        for round in 0..4 {
+            let note = format!("mapped: {maps_memory}, merges: {round}");
+            wait_until_read(nodes, model, &note);
+            let update = new_acquaintances(round);
+            model.update(&update).expect("it is right");
+            let at = &nodes[round as usize % NODES];
+            at.update(&update).expect("all are there");
+            for node in nodes {
+                let (_, calls) = light_queries(node, model, &note);
+                assert!(calls > 0, "{note}: the lists changed");
+            }
+            nodes[0].compact().expect("there is room");
+        }
+    }
+}
+
+/// The last node is ended, and misses a merge; its copy is then as it was when it ended, or before it had merged.
+#[test]
+fn a_node_that_missed_a_merge_answers_right_and_reads_one_sided_again() {
+    for (case, (keeps_copy, ends_all)) in [(true, false), (false, false), (false, true)]
+        .into_iter()
+        .enumerate()
+    {
+        let note = format!("case {case}");
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = |name: &str| folder.path().join(name);
+        let (options, progress) = (LoadOptions::default(), Progress::default());
+        let source = || vec![Source::bytes("data.trig", acquaintances().into_bytes())];
+        drop(Database::create(
+            &place("n0"),
+            source(),
+            &options,
+            &progress,
+            Config::default(),
+        ));
+        (1..NODES).for_each(|number| copy(&place("n0"), &place(&format!("n{number}"))));
+        let model = Database::with_config(Config::default());
+        model.load(source(), &options, &progress).expect("it loads");
+        let how = (ForkPolicy::InPlace, true);
+        let (peers, listeners) = list();
+        let mut nodes: Vec<Database> = (listeners.into_iter().map(Some).enumerate())
+            .map(|at| node(folder.path(), &peers, at, how))
+            .collect();
+        let change = |nodes: &[Database], round: u64| {
+            let update = new_acquaintances(round);
+            model.update(&update).expect("it is right");
+            nodes[1].update(&update).expect("the leader is there");
+        };
+        for database in &nodes {
+            assert!(database.wait_for_cluster(PATIENCE), "{note}");
+        }
+        change(&nodes, 0);
+        let end_last = |nodes: &mut Vec<Database>| {
+            drop(nodes.pop());
+            for database in nodes {
+                assert!(database.wait_for_lost_node(PATIENCE), "{note}");
+            }
+        };
+        end_last(&mut nodes);
+        if !keeps_copy {
+            copy(&place("n2"), &place("before"));
+            nodes.push(node(folder.path(), &peers, (2, None), how));
+            for database in &nodes {
+                assert!(database.wait_for_cluster(PATIENCE), "{note}");
+            }
+        }
+        nodes[0].compact().expect("there is room");
+        if !keeps_copy {
+            wait_until_read(&nodes, &model, &note);
+            end_last(&mut nodes);
+            std::fs::remove_dir_all(place("n2")).expect("it is there");
+            std::fs::rename(place("before"), place("n2")).expect("it is there");
+        }
+        if ends_all {
+            nodes.clear();
+            nodes.extend((0..2).map(|number| node(folder.path(), &peers, (number, None), how)));
+        }
+        nodes.push(node(folder.path(), &peers, (2, None), how));
+        for database in &nodes {
+            assert!(database.wait_for_cluster(PATIENCE), "{note}");
+        }
+        wait_until_read(&nodes, &model, &note);
+        // And so after the next merge.
+        change(&nodes, 1);
+        nodes[0].compact().expect("there is room");
+        wait_until_read(&nodes, &model, &note);
+    }
 }
 
 const POLICIES: [ForkPolicy; 3] = [
@@ -191,7 +373,7 @@ const POLICIES: [ForkPolicy; 3] = [
 
 #[test]
 fn all_nodes_answer_as_one_database_does_after_each_update() {
-    for seed in first_seed()..first_seed() + 6 {
+    for seed in seeds() {
         let (policy, maps_memory) = (POLICIES[seed as usize % 3], seed % 2 == 0);
         let mut random = Random(seed);
         let text = format!("{}\n", random.quads(900).replace("GRAPH", ""));
@@ -208,7 +390,8 @@ fn all_nodes_answer_as_one_database_does_after_each_update() {
                 (expected.inserted, expected.deleted),
                 "{note}: {update}"
             );
-            if step % 5 == 4 {
+            // The other nodes merge while they are asked.
+            if random.below(3) == 0 {
                 cluster.nodes[0].compact().expect("there is room");
             }
             for query in QUERIES {
@@ -263,6 +446,13 @@ fn queries_see_whole_transactions_while_others_are_made_at_all_nodes() {
                 })
             })
             .collect();
+        // Queries are under way while the nodes merge.
+        while !writers
+            .iter()
+            .all(std::thread::ScopedJoinHandle::is_finished)
+        {
+            cluster.nodes[0].compact().expect("there is room");
+        }
         for writer in writers {
             writer.join().expect("it does not panic");
         }
@@ -323,6 +513,8 @@ fn a_copy_that_was_changed_by_itself_answers_nothing() {
                 EngineError::ShardLost { .. } | EngineError::NodeLost { .. }
             )
         };
+        // One that was away answers as it was until it has caught up.
+        assert!(nodes[1].wait_for_snapshot(nodes[0].snapshot_number(), PATIENCE));
         for node in &nodes[..2] {
             for (found, count) in [(found(node), 1), (rows(node, all), 41 + round)] {
                 let held = match &found {

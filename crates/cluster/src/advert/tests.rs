@@ -69,7 +69,8 @@ fn advert() -> (Advert, Registration) {
         memories: [(region.id().0, registration.key().clone())].into(),
     };
     let advert = Advert {
-        base: BaseTag(12),
+        number: 5,
+        tags: [12, 0, u64::MAX].into(),
         shards: vec![
             (ShardId(1), publication),
             (ShardId(3), Publication::default()),
@@ -83,7 +84,7 @@ fn an_advert_comes_back_as_it_was() {
     let (advert, _registration) = advert();
     let bytes = advert.to_bytes();
     let back = Advert::from_bytes(&bytes, NodeId(1), SHARDS).unwrap();
-    assert_eq!(back.base, advert.base);
+    assert_eq!((back.number, &back.tags), (advert.number, &advert.tags));
     assert_eq!(back.shards.len(), 2);
     for ((shard, found), (of, expected)) in back.shards.iter().zip(&advert.shards) {
         assert_eq!(shard, of);
@@ -102,9 +103,9 @@ fn an_advert_of_another_node_or_graph_is_refused() {
     let refused = Advert::from_bytes(&bytes, NodeId(1), Shards::ONE).unwrap_err();
     assert_eq!(refused, AdvertError::Malformed("there is no such shard"));
     let mut newer = bytes;
-    newer[8] = 3;
+    newer[8] = 4;
     let refused = Advert::from_bytes(&newer, NodeId(1), SHARDS).unwrap_err();
-    assert_eq!(refused, AdvertError::Version { found: 3 });
+    assert_eq!(refused, AdvertError::Version { found: 4 });
 }
 
 #[test]

@@ -9,22 +9,22 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use jindou_exec::{Catalogue, GraphSource, TermSource};
-use jindou_fabric::FabricError;
-use jindou_fabric::process::ProcessFabric;
 use jindou_fabric::remote::Fabric;
-use jindou_model::{Direction, NodeId, PredicateId, ShardId, SnapshotNumber, TermId, Unavailable};
-use jindou_partition::{ShardMap, Shards};
-use jindou_store::LayerKind;
+use jindou_model::{NodeId, ShardId, SnapshotNumber, Unavailable};
 use parking_lot::Mutex;
 
 use super::Member;
+use super::bases::{PeerBase, alike};
 use super::joining::PeerLink;
-use crate::advert::BaseTag;
+use crate::advert::BaseTags;
 use crate::calls::{ServedId, ServedShards};
 use crate::logical::{READS_PER_MESSAGE, READS_PER_MESSAGE_BY_TCP};
-use crate::one_sided::{Offered, OneSided, ReadCounts};
+use crate::one_sided::{Offered, OneSided};
 use crate::{ChangedLists, Sharded};
 
+/// Bases of this node for which what reads those of others is kept: the last one, and the one before for queries that
+/// began with it.
+const MOST_READERS: usize = 2;
 /// Snapshots for which a node answers without looking for them again.
 const MOST_SERVED: usize = 64;
 /// How long a call waits for its snapshot to come to this node; then the caller asks again. Later calls of the
@@ -45,8 +45,8 @@ pub struct OwnGraph {
     pub terms: Arc<dyn TermSource>,
     /// Its number.
     pub snapshot: SnapshotNumber,
-    /// Its base.
-    pub base: BaseTag,
+    /// What its base holds.
+    pub base: BaseTags,
     /// The rows of the shards that the node holds.
     pub rows: Vec<(ShardId, Arc<dyn GraphSource>)>,
     /// With the shards of others, as it was seen last.
@@ -58,9 +58,10 @@ pub struct OwnGraph {
 pub struct LastSeen(Mutex<Option<Arc<Seen>>>);
 
 /// What a node lets others read of its shards: a base.
+#[derive(Clone)]
 pub struct OwnBase {
-    /// Equal for bases that hold the same.
-    pub tag: BaseTag,
+    /// What it holds.
+    pub tags: BaseTags,
     /// The shards that the node holds.
     pub shards: Vec<(ShardId, Arc<Offered>)>,
 }
@@ -77,9 +78,10 @@ pub trait MemberGraphs: Send + Sync {
 /// The links of a member, and what reads the shards of others by way of them.
 pub(super) struct Views {
     links: Vec<Option<Arc<PeerLink>>>,
-    reader: Arc<OneSided>,
-    /// The base that is read of each shard of others.
-    bases: Arc<[Option<BaseTag>]>,
+    /// By node: the bases of each.
+    bases: Vec<Vec<Arc<PeerBase>>>,
+    /// What reads them for graphs upon a base, by what that holds; the one that was asked for last first.
+    readers: Mutex<VecDeque<(BaseTags, Arc<OneSided>)>>,
     pub(super) reads_per_message: u32,
 }
 
@@ -89,60 +91,50 @@ pub(super) struct Seen {
     pub(super) source: Arc<dyn GraphSource>,
 }
 
-/// A link whose peer's memory cannot be opened, and why.
-pub(super) type Unopened = (NodeId, FabricError);
-
-/// The lists that changed since a base, and all of those of which another base is read.
-struct OtherBases {
-    changes: Arc<dyn ChangedLists>,
-    shards: Shards,
-    base: BaseTag,
-    bases: Arc<[Option<BaseTag>]>,
-}
-
-impl ChangedLists for OtherBases {
-    fn may_have_changed(
-        &self,
-        kind: LayerKind,
-        segment: (PredicateId, Direction),
-        key: TermId,
-    ) -> bool {
-        let shard = self.shards.owner(key);
-        self.bases[shard.0 as usize] != Some(self.base)
-            || self.changes.may_have_changed(kind, segment, key)
-    }
-}
-
 impl Views {
-    /// The shards of others by way of these links, or a node whose memory cannot be opened.
-    pub(super) fn new(
-        map: &ShardMap,
-        (fabric, counts): (&Arc<ProcessFabric>, &Arc<ReadCounts>),
-        links: &[Option<Arc<PeerLink>>],
-    ) -> Result<Self, Unopened> {
-        let shards = map.shards();
-        let fabric = Arc::clone(fabric) as Arc<dyn Fabric>;
-        let mut reader = OneSided::new(shards, &fabric, counts);
-        let mut bases = vec![None; shards.count()];
-        let mut are_mapped = true;
-        for (node, link) in map.nodes().zip(links) {
-            let Some(link) = link else { continue };
-            are_mapped &= link.is_mapped;
-            for (shard, publication) in &link.advert.shards {
-                let attached = reader.attach((*shard, node), publication, Arc::clone(link) as _);
-                attached.map_err(|error| (node, error))?;
-                bases[shard.0 as usize] = Some(link.advert.base);
-            }
-        }
-        Ok(Self {
+    /// The shards of others by way of these links.
+    pub(super) fn new(nodes: usize, links: &[Option<Arc<PeerLink>>]) -> Self {
+        assert_eq!(links.len(), nodes, "a place for each node");
+        let bases = |link: &Option<Arc<PeerLink>>| {
+            let link = link.as_ref();
+            link.map_or_else(Vec::new, |link| link.bases.lock().clone())
+        };
+        Self {
+            bases: links.iter().map(bases).collect(),
             links: links.to_vec(),
-            reader: Arc::new(reader),
-            bases: bases.into(),
-            reads_per_message: match are_mapped {
+            readers: Mutex::default(),
+            reads_per_message: match links.iter().flatten().all(|link| link.is_mapped) {
                 true => READS_PER_MESSAGE,
                 false => READS_PER_MESSAGE_BY_TCP,
             },
-        })
+        }
+    }
+
+    /// What reads the lists of others for graphs whose base holds this.
+    fn reader(&self, member: &Member, tags: &BaseTags) -> Arc<OneSided> {
+        let mut readers = self.readers.lock();
+        if let Some((_, reader)) = readers.iter().find(|(of, _)| of == tags) {
+            return Arc::clone(reader);
+        }
+        let fabric = Arc::clone(&member.fabric) as Arc<dyn Fabric>;
+        let mut reader = OneSided::new(member.map.shards(), &fabric, &member.counts);
+        for (node, (link, bases)) in (0..).map(NodeId).zip(self.links.iter().zip(&self.bases)) {
+            let (Some(link), Some(first)) = (link, bases.first()) else {
+                continue;
+            };
+            let (each, any) = alike(tags, bases);
+            let any = Arc::new(any);
+            for (place, (shard, _)) in first.shards.iter().enumerate() {
+                let bases = bases.iter().zip(&each);
+                let bases = bases.map(|(base, alike)| (&base.shards[place].1, alike));
+                reader.attach_opened((*shard, node), &bases.collect::<Vec<_>>(), &any);
+            }
+            reader.keep(Arc::clone(link) as _);
+        }
+        let reader = Arc::new(reader);
+        readers.truncate(MOST_READERS - 1);
+        readers.push_front((Arc::clone(tags), Arc::clone(&reader)));
+        reader
     }
 
     /// A graph, with the shards of others.
@@ -150,33 +142,21 @@ impl Views {
         let shards = member.map.shards();
         let mut rows = member.own_rows(graph);
         let served = ServedId::of_number(graph.snapshot.0);
-        for link in self.links.iter().flatten() {
-            for (shard, _) in &link.advert.shards {
+        for (node, link) in (0..).map(NodeId).zip(&self.links) {
+            let Some(link) = link else { continue };
+            for shard in member.shards_of(node) {
                 let catalogue = Arc::clone(&graph.catalogue);
-                let asked = (link.calls).shard((*shard, served), catalogue, Arc::clone(link) as _);
+                let asked = (link.calls).shard((shard, served), catalogue, Arc::clone(link) as _);
                 rows[shard.0 as usize] = Some(Arc::new(asked));
             }
         }
         let (catalogue, shared) = (Arc::clone(&graph.catalogue), Arc::clone(&graph.shared));
         let sharded = Sharded::new(shards, catalogue, shared, rows);
-        let (reader, changes) = (Arc::clone(&self.reader), self.changes_of(shards, graph));
+        let reader = self.reader(member, &graph.base);
         Seen {
             views: Arc::clone(self),
-            source: Arc::new(sharded.with_reader(reader, changes)),
+            source: Arc::new(sharded.with_reader(reader, Arc::clone(&graph.changes))),
         }
-    }
-
-    fn changes_of(&self, shards: Shards, graph: &OwnGraph) -> Arc<dyn ChangedLists> {
-        let changes = Arc::clone(&graph.changes);
-        if self.bases.iter().flatten().all(|base| *base == graph.base) {
-            return changes;
-        }
-        Arc::new(OtherBases {
-            changes,
-            shards,
-            base: graph.base,
-            bases: Arc::clone(&self.bases),
-        })
     }
 }
 

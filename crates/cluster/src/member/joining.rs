@@ -7,9 +7,11 @@ use jindou_fabric::FabricError;
 use jindou_fabric::remote::Fabric;
 use jindou_fabric::ring::{Invitation, RingError};
 use jindou_model::{NodeId, ShardId};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::Member;
+use super::bases::PeerBase;
 use crate::Advert;
 use crate::advert::AdvertError;
 use crate::calls::{Link, LinkEnd, LinkError, Listening, OpenEnd};
@@ -20,8 +22,10 @@ use crate::mail::{Mail, Postman};
 pub(super) struct PeerLink {
     /// No other link of this member has it.
     pub(super) number: u64,
-    /// What the peer told of its shards.
-    pub(super) advert: Advert,
+    /// What the peer told of its shards, the last first.
+    pub(super) bases: Mutex<Vec<Arc<PeerBase>>>,
+    /// What came of an advert that is not whole.
+    pub(super) pieces: Mutex<Vec<u8>>,
     /// Its memory is read by loads.
     pub(super) is_mapped: bool,
     /// The peer is asked over it.
@@ -36,7 +40,10 @@ pub(super) struct PeerLink {
 /// be answered at once.
 pub(super) struct Joined {
     pub(super) number: u64,
-    advert: Advert,
+    /// What the peer told of its shards,
+    pub(super) theirs: Advert,
+    /// and the number of what it was told.
+    pub(super) told: u64,
     is_mapped: bool,
     calls: Arc<Link>,
     answering: Listening,
@@ -44,7 +51,8 @@ pub(super) struct Joined {
 }
 
 impl Joined {
-    /// The link, whose messages come to the member from now on: these wait until it has the link.
+    /// The link, of whose peer no base is open yet. Its messages come to the member from now on: these wait until it
+    /// has the link.
     pub(super) fn open(self, member: &Arc<Member>) -> Result<PeerLink, LinkError> {
         let postman = Arc::new(AtDoor {
             member: Arc::downgrade(member),
@@ -52,7 +60,8 @@ impl Joined {
         });
         Ok(PeerLink {
             number: self.number,
-            advert: self.advert,
+            bases: Mutex::default(),
+            pieces: Mutex::default(),
             is_mapped: self.is_mapped,
             calls: self.calls,
             mail: Mail::start(self.mail, member.options.mail, postman)?,
@@ -135,12 +144,13 @@ pub(super) fn join(
 ) -> Result<Joined, JoinError> {
     let peer = greeted.node;
     let ends = Ends::new(member, peer)?;
+    let own = member.advert();
     let told = Told {
         address: member.fabric.address(),
         answers: ends.asking.invitation().to_bytes(),
         requests: ends.answering.invitation().to_bytes(),
         mail: ends.mail.invitation().to_bytes(),
-        advert: member.advert().to_bytes(),
+        advert: own.to_bytes(),
     };
     let told = postcard::to_extend(&told, Vec::new()).expect("memory takes all that is written");
     let theirs = Told::read(&greeted.exchange(&stream, &told, member.options.meet_within)?)?;
@@ -157,7 +167,8 @@ pub(super) fn join(
     let mail = ends.mail.join(&mail)?;
     Ok(Joined {
         number,
-        advert,
+        theirs: advert,
+        told: own.number,
         is_mapped: member.fabric.is_neighbour(peer),
         calls: Arc::new(Link::over(asking, &member.counts)),
         answering: Listening::start(Arc::clone(&member.server), answering)?,
@@ -166,7 +177,7 @@ pub(super) fn join(
 }
 
 /// What a peer says of its shards, which are those that it is to have.
-fn advert(member: &Member, peer: NodeId, bytes: &[u8]) -> Result<Advert, JoinError> {
+pub(super) fn advert(member: &Member, peer: NodeId, bytes: &[u8]) -> Result<Advert, JoinError> {
     let advert = Advert::from_bytes(bytes, peer, member.map.shards())?;
     let told: Vec<ShardId> = advert.shards.iter().map(|(shard, _)| *shard).collect();
     if told != member.shards_of(peer).collect::<Vec<_>>() {

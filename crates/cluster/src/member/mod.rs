@@ -6,6 +6,7 @@
 //! [`Unavailable::Never`](jindou_model::Unavailable::Never) or
 //! [`NodeLost`](jindou_exec::ExecError::NodeLost), and all else goes on. It is met again when it is back.
 
+mod bases;
 mod graphs;
 mod joining;
 mod meeting;
@@ -28,6 +29,7 @@ use jindou_model::{NodeId, ShardId, SnapshotNumber, TermId, Unavailable};
 use jindou_partition::ShardMap;
 use parking_lot::{Mutex, RwLock};
 
+use self::bases::{OwnBases, PeerBase, alike};
 use self::graphs::{Seen, Served, Views};
 use self::joining::{JoinError, Joined, PeerLink};
 use self::meeting::Meeting;
@@ -81,7 +83,7 @@ pub struct Member {
     /// Which store this is, for comparison with that of others.
     identity: String,
     /// What others read.
-    base: OwnBase,
+    bases: OwnBases,
     graphs: Arc<dyn MemberGraphs>,
     served: Served,
     server: Arc<ShardServer>,
@@ -126,6 +128,11 @@ pub struct MemberStatus {
     pub shards: usize,
     /// Whether it is there.
     pub presence: Presence,
+    /// Predicates whose lists are read one-sided where they did not change since the last merge, as the bases of both
+    /// nodes have the same edges of them,
+    pub alike: usize,
+    /// of so many that one of the bases has. For others the node is asked.
+    pub predicates: usize,
     /// Messages of sub-queries that went to it since it was met last,
     pub sent: MailCounts,
     /// and that came from it.
@@ -169,10 +176,7 @@ impl Member {
         let nodes = map.nodes().len();
         let (first, limits) = (incarnation(), options.forks.limits);
         let counts: Arc<ReadCounts> = Arc::default();
-        let alone = Views::new(&map, (&fabric, &counts), &vec![None; nodes]);
-        let Ok(alone) = alone else {
-            panic!("no memory is opened where there is no link");
-        };
+        let alone = Views::new(nodes, &vec![None; nodes]);
         Arc::new_cyclic(|weak: &Weak<Self>| {
             let way = Arc::new(Way(Weak::clone(weak)));
             let finder = Weak::clone(weak);
@@ -187,7 +191,7 @@ impl Member {
                 map,
                 fabric,
                 identity,
-                base,
+                bases: OwnBases::new(base),
                 graphs,
                 served: Served::default(),
                 server,
@@ -241,20 +245,27 @@ impl Member {
         let links = self.links.lock().clone();
         let peers = self.options.peers.peers().iter().zip(links);
         let numbered = self.map.nodes().zip(peers);
+        let tags = self.bases.tags();
         let mail = |link: &Option<Arc<PeerLink>>, counts: fn(&Mail) -> MailCounts| {
             let link = link.as_ref();
             link.map(|link| counts(&link.mail)).unwrap_or_default()
         };
         numbered
-            .map(|(node, (peer, link))| MemberStatus {
-                node,
-                name: peer.name.clone(),
-                address: peer.address.clone(),
-                http: peer.http.clone(),
-                shards: self.shards_of(node).count(),
-                presence: self.presence(node, link.as_deref()),
-                sent: mail(&link, Mail::sent),
-                received: mail(&link, Mail::received),
+            .map(|(node, (peer, link))| {
+                let bases = link.as_ref().map(|link| link.bases.lock().clone());
+                let (_, any) = alike(&tags, &bases.unwrap_or_default());
+                MemberStatus {
+                    node,
+                    name: peer.name.clone(),
+                    address: peer.address.clone(),
+                    http: peer.http.clone(),
+                    shards: self.shards_of(node).count(),
+                    presence: self.presence(node, link.as_deref()),
+                    alike: any.count(),
+                    predicates: any.known(),
+                    sent: mail(&link, Mail::sent),
+                    received: mail(&link, Mail::received),
+                }
             })
             .collect()
     }
@@ -333,44 +344,23 @@ impl Member {
 
     /// What it tells others of its shards.
     fn advert(&self) -> Advert {
-        let shards = self.base.shards.iter();
-        Advert {
-            base: self.base.tag,
-            shards: shards
-                .map(|(shard, offered)| (*shard, offered.publication().clone()))
-                .collect(),
-        }
+        self.bases.advert()
     }
 
-    /// Has queries see the graph by way of these links. One to a peer whose memory cannot be opened breaks: it
-    /// is taken away and given back, for [`Member::tell`].
-    fn look(&self, links: &mut [Option<Arc<PeerLink>>]) -> Vec<Broken> {
-        let mut broken = Vec::new();
-        loop {
-            match Views::new(&self.map, (&self.fabric, &self.counts), links) {
-                Ok(views) => {
-                    self.set_views(views);
-                    return broken;
-                }
-                Err((node, error)) => {
-                    let link = links[node.0 as usize].take();
-                    let link = link.expect("its memory was to be opened");
-                    broken.push(Broken { node, link, error });
-                }
-            }
-        }
+    /// Has queries see the graph by way of these links.
+    fn look(&self, links: &[Option<Arc<PeerLink>>]) {
+        self.set_views(Views::new(self.map.nodes().len(), links));
     }
 
-    /// Tells of links that broke as their peers' memory cannot be opened.
-    fn tell(&self, broken: Vec<Broken>) {
-        for Broken { node, link, error } in broken {
-            link.mail.end();
-            self.users.end(node, link.number);
-            self.forks.lost(node);
-            let reason = JoinError::Memory(error).to_string();
-            if self.meeting.note(node, reason.clone()) {
-                tracing::warn!(node = self.name(node), reason, "a node cannot be used");
-            }
+    /// Tells of a link that broke as its peer's memory cannot be opened.
+    fn tell(&self, broken: &Broken) {
+        let Broken { node, link, error } = broken;
+        link.mail.end();
+        self.users.end(*node, link.number);
+        self.forks.lost(*node);
+        let reason = JoinError::Memory(error.clone()).to_string();
+        if self.meeting.note(*node, reason.clone()) {
+            tracing::warn!(node = self.name(*node), reason, "a node cannot be used");
         }
     }
 
@@ -396,25 +386,38 @@ impl Member {
         let open = || {
             let mut links = self.links.lock();
             note_connected(&mut self.connected.lock()[node.0 as usize], number)?;
+            let (theirs, told) = (joined.theirs.clone(), joined.told);
             let link = Arc::new(joined.open(self)?);
             let mail = Arc::clone(&link.mail);
-            let before = links[node.0 as usize].replace(link);
-            let broken = self.look(&mut links);
-            Ok::<_, JoinError>(((before, broken, Arc::clone(&mail)), mail))
+            let before = links[node.0 as usize].take();
+            let broken = match PeerBase::open(&theirs, &*self.fabric, None) {
+                Ok(base) => {
+                    *link.bases.lock() = vec![base];
+                    links[node.0 as usize] = Some(Arc::clone(&link));
+                    None
+                }
+                Err(error) => {
+                    let link = Arc::clone(&link);
+                    Some(Broken { node, link, error })
+                }
+            };
+            self.look(&links);
+            Ok::<_, JoinError>(((before, broken, (link, told)), mail))
         };
-        let (before, broken, mail) = self.users.join((node, number), open)?;
+        let (before, broken, (link, told)) = self.users.join((node, number), open)?;
         if let Some(before) = before {
             // Somebody may be about to send over it: that is refused, and whoever did so before hears that it
             // is lost.
             before.mail.end();
             self.forks.lost(node);
         }
-        let own = broken.iter().find(|broken| broken.node == node);
-        let error = own.map(|own| JoinError::Memory(own.error.clone()));
-        self.tell(broken);
-        if let Some(error) = error {
-            return Err(error);
+        if let Some(broken) = broken {
+            self.tell(&broken);
+            return Err(JoinError::Memory(broken.error));
         }
+        self.tell_again(&link, told);
+        let mail = Arc::clone(&link.mail);
+        drop(link);
         tracing::info!(node = self.name(node), "a node is there");
         self.meeting.note(node, String::new());
         // Its end was told to nobody if it came before the link was here.
@@ -429,12 +432,10 @@ impl Member {
         let mut links = self.links.lock();
         let place = &mut links[node.0 as usize];
         let broken = place.take_if(|link| link.number == number);
-        let others = match broken {
-            Some(_) => self.look(&mut links),
-            None => Vec::new(),
-        };
+        if broken.is_some() {
+            self.look(&links);
+        }
         drop(links);
-        self.tell(others);
         self.users.end(node, number);
         // Where another link is there, too: what was sent over this one may not have come.
         self.forks.lost(node);
@@ -456,6 +457,9 @@ impl Member {
         match Letter::read(message)? {
             Letter::SubQuery(message) => self.received_of_queries(from, message),
             Letter::OfUser(message) => self.users.received((from, number), message),
+            Letter::OfAdvert(piece, is_last) => {
+                self.received_advert((from, number), &piece, is_last)
+            }
         }
     }
 

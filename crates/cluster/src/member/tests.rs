@@ -12,7 +12,6 @@ use jindou_model::{Direction, PredicateId};
 use jindou_store::{ArrayLayout, KeysLayout, LayerKind, PartLayout, SegmentLayout};
 
 use super::*;
-use crate::BaseTag;
 use crate::hello::HelloError;
 use crate::one_sided::{Offered, Publication, segment_name};
 
@@ -109,7 +108,7 @@ fn start(
         meet_within: LONG,
     };
     let base = OwnBase {
-        tag: BaseTag(1),
+        tags: [1, 1].into(),
         shards: vec![(ShardId(here.0), Arc::new(offered))],
     };
     let graphs = Arc::new(NoGraphs) as Arc<dyn MemberGraphs>;

@@ -13,6 +13,11 @@ use crate::mail::Mail;
 /// What a message between members is about: its last byte.
 const SUB_QUERY: u8 = 0;
 const OF_USER: u8 = 1;
+const OF_ADVERT: u8 = 2;
+const END_OF_ADVERT: u8 = 3;
+
+/// Bytes of a piece of an advert.
+const ADVERT_PIECE_BYTES: usize = 8 << 20;
 
 /// Somebody who uses the links of a member beside it.
 pub trait LinkUser: Send + Sync {
@@ -33,6 +38,8 @@ pub trait LinkUser: Send + Sync {
 pub(super) enum Letter {
     SubQuery(Vec<u8>),
     OfUser(Vec<u8>),
+    /// A piece of an advert, and whether it is the last one.
+    OfAdvert(Vec<u8>, bool),
 }
 
 /// A message of sub-queries as it travels.
@@ -41,11 +48,24 @@ pub(super) fn of_sub_query(mut message: Vec<u8>) -> Vec<u8> {
     message
 }
 
+/// An advert as it travels over a link, of which another one is sent already.
+pub(super) fn of_advert(advert: &[u8]) -> Vec<Vec<u8>> {
+    let mut pieces: Vec<Vec<u8>> = (advert.chunks(ADVERT_PIECE_BYTES))
+        .map(|piece| [piece, &[OF_ADVERT]].concat())
+        .collect();
+    if let Some(kind) = pieces.last_mut().and_then(|last| last.last_mut()) {
+        *kind = END_OF_ADVERT;
+    }
+    pieces
+}
+
 impl Letter {
     pub(super) fn read(mut bytes: Vec<u8>) -> Result<Self, String> {
         match bytes.pop() {
             Some(SUB_QUERY) => Ok(Self::SubQuery(bytes)),
             Some(OF_USER) => Ok(Self::OfUser(bytes)),
+            Some(OF_ADVERT) => Ok(Self::OfAdvert(bytes, false)),
+            Some(END_OF_ADVERT) => Ok(Self::OfAdvert(bytes, true)),
             _ => Err("it sends a message of no kind that is known".to_owned()),
         }
     }

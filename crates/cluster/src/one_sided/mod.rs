@@ -5,7 +5,9 @@
 //! together, whatever nodes these are of. What no plain array says (single named graphs, what literals have,
 //! patterns that are scanned, long lists that are to be searched) the nodes are asked for.
 
+mod alike;
 mod counts;
+mod opened;
 mod publication;
 mod segment;
 
@@ -16,13 +18,15 @@ use std::sync::Arc;
 use jindou_fabric::FabricError;
 use jindou_fabric::remote::Fabric;
 use jindou_model::{
-    Cursor, GraphRef, IdRanges, Lists, NodeId, PredicateId, ShardId, TermId, Unavailable,
+    Cursor, Direction, GraphRef, IdRanges, Lists, NodeId, PredicateId, ShardId, TermId, Unavailable,
 };
 use jindou_partition::Shards;
 use jindou_store::LayerKind;
 use rustc_hash::FxHashMap;
 
+pub(crate) use alike::Alike;
 pub use counts::{ReadCounts, RemoteReads};
+pub(crate) use opened::Opened;
 use publication::SegmentName;
 pub(crate) use publication::segment_name;
 pub use publication::{Offered, Publication};
@@ -36,8 +40,8 @@ const SEARCHED_LIST: u64 = 1024;
 /// Shards of other nodes, as one node reads them.
 pub struct OneSided {
     shards: Shards,
-    /// The node that has each shard; none of those that are not read.
-    holders: Vec<Option<NodeId>>,
+    /// Who has each shard; none of those that are not read.
+    holders: Vec<Option<Holder>>,
     segments: FxHashMap<SegmentName, BySegment>,
     fabric: Arc<dyn Fabric>,
     counts: Arc<ReadCounts>,
@@ -45,13 +49,38 @@ pub struct OneSided {
     kept: Vec<Arc<dyn Any + Send + Sync>>,
 }
 
+/// Who has a shard.
+struct Holder {
+    node: NodeId,
+    /// Of which predicates its lists are read.
+    alike: Arc<Alike>,
+}
+
 /// By shard; none of those without such a segment.
-type BySegment = Box<[Option<Box<RemoteSegment>>]>;
+type BySegment = Box<[Option<Arc<RemoteSegment>>]>;
+
+/// The segments of a predicate in one direction.
+#[derive(Clone, Copy)]
+pub(crate) struct ReadSegments<'a> {
+    predicate: PredicateId,
+    /// None where no shard has one.
+    by_shard: Option<&'a BySegment>,
+}
 
 /// Lists that are read together.
 pub(crate) struct ReadLists<'a> {
-    segments: Option<&'a BySegment>,
+    segments: ReadSegments<'a>,
     list: Lists<'a>,
+}
+
+/// Why lists are not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotRead {
+    /// The node has taken back memory that it had published: it is to be asked, and so for as long as nothing newer
+    /// of it is known.
+    TakenBack,
+    /// What it makes of the call.
+    Unavailable(Unavailable),
 }
 
 /// Which neighbours of its segment each key has; none without a segment.
@@ -63,7 +92,7 @@ impl OneSided {
     pub fn new(shards: Shards, fabric: &Arc<dyn Fabric>, counts: &Arc<ReadCounts>) -> Self {
         Self {
             shards,
-            holders: vec![None; shards.count()],
+            holders: (0..shards.count()).map(|_| None).collect(),
             segments: FxHashMap::default(),
             fabric: Arc::clone(fabric),
             counts: Arc::clone(counts),
@@ -77,71 +106,117 @@ impl OneSided {
     /// Those of [`Fabric::open`].
     pub fn attach(
         &mut self,
-        (shard, holder): (ShardId, NodeId),
+        place: (ShardId, NodeId),
         publication: &Publication,
         kept: Arc<dyn Any + Send + Sync>,
     ) -> Result<(), FabricError> {
-        let count = self.shards.count();
-        let mut memories = FxHashMap::default();
-        for (name, layout) in &publication.segments {
-            let memory = match memories.get(&layout.region) {
-                Some(memory) => memory,
-                None => {
-                    let key = publication.memory(layout.region);
-                    let key = key.ok_or(FabricError::Malformed("publication"))?;
-                    let opened = self.fabric.open(key)?;
-                    memories.entry(layout.region).or_insert(opened)
-                }
-            };
-            let segment = RemoteSegment::new(layout.clone(), memory.clone());
-            let none = || (0..count).map(|_| None).collect();
-            let by_shard = self.segments.entry(*name).or_insert_with(none);
-            by_shard[shard.0 as usize] = Some(Box::new(segment));
-        }
-        self.holders[shard.0 as usize] = Some(holder);
-        self.kept.push(kept);
+        let opened = Opened::new(publication, &*self.fabric, None)?;
+        let all = Arc::new(Alike::all());
+        self.attach_opened(place, &[(&opened, &all)], &all);
+        self.keep(kept);
         Ok(())
     }
 
-    /// True if the lists of this shard are read here.
-    #[inline]
-    pub(crate) fn has(&self, shard: ShardId) -> bool {
-        self.holders[shard.0 as usize].is_some()
+    /// Reads a shard, too, that is open: of each predicate what the first one of several bases has that is alike in
+    /// it, and none where that is none of them; `in_any` says of which it is one.
+    pub(crate) fn attach_opened(
+        &mut self,
+        (shard, node): (ShardId, NodeId),
+        bases: &[(&Opened, &Arc<Alike>)],
+        in_any: &Arc<Alike>,
+    ) {
+        let count = self.shards.count();
+        for (place, (opened, alike)) in bases.iter().enumerate() {
+            for (name, segment) in &opened.segments {
+                let is_in = |(_, alike): &(&Opened, &Arc<Alike>)| alike.has(name.1);
+                if !alike.has(name.1) || bases[..place].iter().any(is_in) {
+                    continue;
+                }
+                let none = || (0..count).map(|_| None).collect();
+                let by_shard = self.segments.entry(*name).or_insert_with(none);
+                by_shard[shard.0 as usize] = Some(Arc::clone(segment));
+            }
+        }
+        let alike = Arc::clone(in_any);
+        self.holders[shard.0 as usize] = Some(Holder { node, alike });
     }
 
-    /// Lists of keys, all of which are of shards that are read here.
-    pub(crate) fn lists<'a>(&'a self, kind: LayerKind, list: &Lists<'a>) -> ReadLists<'a> {
-        let name = segment_name(kind, list.predicate, list.direction);
+    /// Keeps something for as long as this is used.
+    pub(crate) fn keep(&mut self, kept: Arc<dyn Any + Send + Sync>) {
+        self.kept.push(kept);
+    }
+
+    /// The segments of a predicate in one direction of a layer.
+    pub(crate) fn segments(
+        &self,
+        kind: LayerKind,
+        (predicate, direction): (PredicateId, Direction),
+    ) -> ReadSegments<'_> {
+        let name = segment_name(kind, predicate, direction);
+        ReadSegments {
+            predicate,
+            by_shard: self.segments.get(&name),
+        }
+    }
+
+    /// True if lists of this shard in these segments are read here.
+    #[inline]
+    pub(crate) fn has(&self, of: ReadSegments<'_>, shard: ShardId) -> bool {
+        let place = shard.0 as usize;
+        let Some(holder) = &self.holders[place] else {
+            return false;
+        };
+        let segment = of.by_shard.and_then(|by_shard| by_shard[place].as_deref());
+        holder.alike.has(of.predicate) && !segment.is_some_and(RemoteSegment::is_taken_back)
+    }
+
+    /// Lists of keys in these segments, all of which are of shards that are read here.
+    pub(crate) fn lists<'a>(
+        &'a self,
+        segments: ReadSegments<'a>,
+        list: &Lists<'a>,
+    ) -> ReadLists<'a> {
         ReadLists {
-            segments: self.segments.get(&name),
+            segments,
             list: *list,
         }
     }
 
-    /// What a shard that cannot be read makes of a call for some keys.
-    fn unavailable(&self, error: &FabricError, keys: &[TermId]) -> Unavailable {
+    /// What it makes of a call for some keys that they cannot be read.
+    fn not_read(&self, error: &FabricError, of: &ReadLists<'_>, keys: &[TermId]) -> NotRead {
         let mut shards = keys.iter().map(|key| self.shards.owner(*key));
-        match error {
+        let is_of = |shard: &ShardId, node: NodeId| {
+            let holder = self.holders[shard.0 as usize].as_ref();
+            holder.is_some_and(|holder| holder.node == node)
+        };
+        NotRead::Unavailable(match error {
+            FabricError::Unregistered(node) => {
+                for shard in shards.filter(|shard| is_of(shard, *node)) {
+                    if let Some(segment) = of.segment(shard) {
+                        segment.take_back();
+                    }
+                }
+                return NotRead::TakenBack;
+            }
             FabricError::Deadline | FabricError::Cancelled | FabricError::Exhausted { .. } => {
                 Unavailable::NotNow
             }
             FabricError::PeerLost(node) => {
-                let of_node = |shard: &ShardId| self.holders[shard.0 as usize] == Some(*node);
-                Unavailable::Never(shards.find(of_node).unwrap_or(ShardId(0)))
+                let lost = shards.find(|shard| is_of(shard, *node));
+                Unavailable::Never(lost.unwrap_or(ShardId(0)))
             }
             _ => Unavailable::Never(shards.next().unwrap_or(ShardId(0))),
-        }
+        })
     }
 
     /// Which neighbours each of some keys has: reads the offsets of all together.
-    fn locate<'a>(&self, of: &ReadLists<'a>, keys: &[TermId]) -> Result<Located<'a>, Unavailable> {
+    fn locate<'a>(&self, of: &ReadLists<'a>, keys: &[TermId]) -> Result<Located<'a>, NotRead> {
         let locate = || {
             let mut reads = Reads::new(&*self.fabric, &self.counts);
             let mut located: Located<'a> = Vec::with_capacity(keys.len());
             let mut begun = Vec::new();
             for (place, key) in keys.iter().enumerate() {
-                let shard = self.shards.owner(*key).0 as usize;
-                let segment = of.segments.and_then(|by_shard| by_shard[shard].as_deref());
+                let segment = of.segment(self.shards.owner(*key));
                 let row = match segment {
                     Some(segment) => segment.row(*key, &*self.fabric, &self.counts)?,
                     None => None,
@@ -164,16 +239,17 @@ impl OneSided {
             }
             Ok(located)
         };
-        locate().map_err(|error: FabricError| self.unavailable(&error, keys))
+        locate().map_err(|error: FabricError| self.not_read(&error, of, keys))
     }
 
     /// Reads some lists, whole or in part, together.
     fn read(
         &self,
+        of: &ReadLists<'_>,
         located: &Located<'_>,
         keys: &[TermId],
         each: &mut dyn FnMut(usize, &[TermId]),
-    ) -> Result<(), Unavailable> {
+    ) -> Result<(), NotRead> {
         let mut read = || {
             let mut reads = Reads::new(&*self.fabric, &self.counts);
             let mut begun = Vec::with_capacity(located.len());
@@ -197,7 +273,7 @@ impl OneSided {
             }
             Ok(())
         };
-        read().map_err(|error: FabricError| self.unavailable(&error, keys))
+        read().map_err(|error: FabricError| self.not_read(&error, of, keys))
     }
 
     /// As [`GraphSource::expand`](jindou_exec::GraphSource::expand) of one list.
@@ -208,7 +284,7 @@ impl OneSided {
         allowed: Option<&IdRanges>,
         budget: usize,
         (rows, out): (&mut Vec<u32>, &mut Vec<TermId>),
-    ) -> Result<(), Unavailable> {
+    ) -> Result<(), NotRead> {
         let count = of.list.keys.len();
         while cursor.key < count && out.len() < budget {
             let room = budget - out.len();
@@ -217,7 +293,7 @@ impl OneSided {
             let located = self.locate(of, keys)?;
             let (lists, next) = fitting(*cursor, located, room as u64);
             let first = cursor.key;
-            self.read(&lists, keys, &mut |place, ids| {
+            self.read(of, &lists, keys, &mut |place, ids| {
                 let before = out.len();
                 out.extend(ids.iter().filter(|id| is_allowed(allowed, **id)));
                 rows.resize(rows.len() + (out.len() - before), (first + place) as u32);
@@ -232,7 +308,7 @@ impl OneSided {
     }
 
     /// As [`GraphSource::places`](jindou_exec::GraphSource::places).
-    pub(crate) fn places(&self, of: &ReadLists<'_>) -> Result<u64, Unavailable> {
+    pub(crate) fn places(&self, of: &ReadLists<'_>) -> Result<u64, NotRead> {
         let located = self.locate(of, of.list.keys)?;
         Ok(located.iter().map(|(_, list)| length(list)).sum())
     }
@@ -245,7 +321,7 @@ impl OneSided {
         to: &[TermId],
         rows: &mut Vec<u32>,
         undecided: &mut Vec<u32>,
-    ) -> Result<(), Unavailable> {
+    ) -> Result<(), NotRead> {
         let mut first = 0;
         for keys in of.list.keys.chunks(KEYS_AT_ONCE) {
             let mut located = self.locate(of, keys)?;
@@ -255,7 +331,7 @@ impl OneSided {
                     *list = 0..0;
                 }
             }
-            self.read(&located, keys, &mut |place, ids| {
+            self.read(of, &located, keys, &mut |place, ids| {
                 if ids.binary_search(&to[first + place]).is_ok() {
                     rows.push((first + place) as u32);
                 }
@@ -272,7 +348,7 @@ impl OneSided {
         of: &ReadLists<'_>,
         out: &mut Vec<u64>,
         undecided: &mut Vec<u32>,
-    ) -> Result<(), Unavailable> {
+    ) -> Result<(), NotRead> {
         for keys in of.list.keys.chunks(KEYS_AT_ONCE) {
             for (segment, list) in self.locate(of, keys)? {
                 if segment.is_some_and(RemoteSegment::has_holes) {
@@ -282,6 +358,14 @@ impl OneSided {
             }
         }
         Ok(())
+    }
+}
+
+impl<'a> ReadLists<'a> {
+    /// The segment of a shard, if it has one.
+    fn segment(&self, shard: ShardId) -> Option<&'a RemoteSegment> {
+        let by_shard = self.segments.by_shard?;
+        by_shard[shard.0 as usize].as_deref()
     }
 }
 

@@ -1,6 +1,8 @@
 //! What does a node tell others of a shard, so that they can read its lists themselves?
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
 
 use jindou_fabric::remote::{Fabric, MemoryKey, Registration};
 use jindou_fabric::{FabricError, RegionId};
@@ -36,7 +38,8 @@ impl Publication {
 /// A shard at one snapshot that peers may read, until this is dropped.
 pub struct Offered {
     publication: Publication,
-    _registrations: Vec<Registration>,
+    /// By region.
+    registrations: BTreeMap<u64, Arc<Registration>>,
 }
 
 impl Offered {
@@ -46,8 +49,21 @@ impl Offered {
     /// # Errors
     /// Those of [`Fabric::register`].
     pub fn of(shard: &Snapshot, fabric: &dyn Fabric) -> Result<Self, FabricError> {
+        Self::beside(shard, fabric, None)
+    }
+
+    /// As [`Offered::of`]; regions that `before` has registered with the fabric stay registered as they are, for as
+    /// long as one of both is there.
+    ///
+    /// # Errors
+    /// Those of [`Fabric::register`].
+    pub fn beside(
+        shard: &Snapshot,
+        fabric: &dyn Fabric,
+        before: Option<&Self>,
+    ) -> Result<Self, FabricError> {
         let mut publication = Publication::default();
-        let mut registrations = Vec::new();
+        let mut registrations = BTreeMap::new();
         let predicates = (0..shard.predicate_count()).map(|number| PredicateId(number as u32));
         for predicate in predicates.filter(|predicate| *predicate != PredicateId::TYPE) {
             for direction in [Direction::Out, Direction::In] {
@@ -56,12 +72,15 @@ impl Offered {
                         continue;
                     };
                     let layout = published.layout().clone();
-                    if let std::collections::btree_map::Entry::Vacant(entry) =
-                        publication.memories.entry(layout.region.0)
-                    {
-                        let registration = fabric.register(&published.region())?;
-                        entry.insert(registration.key().clone());
-                        registrations.push(registration);
+                    if let Entry::Vacant(entry) = registrations.entry(layout.region.0) {
+                        let known = before.and_then(|it| it.registrations.get(&layout.region.0));
+                        let registration = match known {
+                            Some(known) => Arc::clone(known),
+                            None => Arc::new(fabric.register(&published.region())?),
+                        };
+                        let key = registration.key().clone();
+                        publication.memories.insert(layout.region.0, key);
+                        entry.insert(registration);
                     }
                     let name = segment_name(kind, predicate, direction);
                     publication.segments.insert(name, layout);
@@ -70,16 +89,23 @@ impl Offered {
         }
         Ok(Self {
             publication,
-            _registrations: registrations,
+            registrations,
         })
+    }
+
+    /// How many regions are registered.
+    #[must_use]
+    pub fn regions(&self) -> usize {
+        self.registrations.len()
     }
 
     /// Of these parts, for tests.
     #[cfg(test)]
     pub(crate) fn of_parts(publication: Publication, registrations: Vec<Registration>) -> Self {
+        let registrations = (0..).zip(registrations.into_iter().map(Arc::new));
         Self {
             publication,
-            _registrations: registrations,
+            registrations: registrations.collect(),
         }
     }
 

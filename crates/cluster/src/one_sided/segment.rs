@@ -1,7 +1,8 @@
 //! The lists of one remote segment: where they lie, and what they hold.
 
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use jindou_fabric::FabricError;
@@ -114,15 +115,31 @@ pub(super) struct RemoteSegment {
     memory: RemoteMemory,
     /// The bitmaps and sorted keys of its domain, copied when first needed.
     domain: OnceLock<Box<[CopiedArray]>>,
+    /// Its node does not offer the memory any more.
+    is_taken_back: AtomicBool,
 }
 
 impl RemoteSegment {
-    pub(super) fn new(layout: SegmentLayout, memory: RemoteMemory) -> Self {
-        Self {
-            layout,
-            memory,
+    pub(super) fn shared(layout: &SegmentLayout, memory: &RemoteMemory) -> Arc<Self> {
+        Arc::new(Self {
+            layout: layout.clone(),
+            memory: memory.clone(),
             domain: OnceLock::new(),
-        }
+            is_taken_back: AtomicBool::new(false),
+        })
+    }
+
+    pub(super) fn layout(&self) -> &SegmentLayout {
+        &self.layout
+    }
+
+    pub(super) fn is_taken_back(&self) -> bool {
+        self.is_taken_back.load(Ordering::Relaxed)
+    }
+
+    /// Is not to be read any more.
+    pub(super) fn take_back(&self) {
+        self.is_taken_back.store(true, Ordering::Relaxed);
     }
 
     /// Some of its neighbours may stand for none.

@@ -308,13 +308,8 @@ mod tests {
     #[test]
     fn a_merge_begins_where_extents_were_closed_though_more_was_applied() {
         let folder = tempfile::tempdir().expect("there is room");
-        let merge = crate::MergePolicy {
-            idle_changes: 1,
-            idle: std::time::Duration::from_secs(1 << 20),
-            ..crate::MergePolicy::never()
-        };
         let config = Config {
-            merge,
+            merge: crate::MergePolicy::never(),
             ..Config::default()
         };
         let open = |name: &str| {
@@ -352,7 +347,8 @@ mod tests {
         insert(0, 10..11);
         insert(1, 0..3);
         apply_all();
-        let merged = inner.merge_at(closed, &crate::deadline::Deadline::never());
+        let owed = crate::replica::Owed::all_of(closed);
+        let merged = inner.merge_owed(&owed, &crate::deadline::Deadline::never());
         assert!(merged.expect("there is room"));
         // These are in the extent that the first one after the closing left room in.
         let given = inner.writer.lock().latest.vertex_numbers();

@@ -7,7 +7,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use jindou_model::{NodeId, SnapshotNumber};
+use jindou_model::{NodeId, PredicateId, SnapshotNumber};
 use jindou_store::DurableStore;
 
 use super::leader::{Item, Leader, What};
@@ -36,7 +36,7 @@ impl Leader {
         loop {
             let done = match self.next(session) {
                 Next::Over => return,
-                Next::Close => self.close_extents(),
+                Next::Close => self.close_extents(session),
                 Next::Read(wanted) => match self.read_log(wanted) {
                     Ok(Some(items)) => self.send_read(session, &items),
                     Ok(None) => ControlFlow::Break(()),
@@ -61,36 +61,42 @@ impl Leader {
                 return Next::Over;
             };
             let after = now.sent;
-            let has_room = now.unapplied_bytes < self.options.window_bytes;
-            if !now.is_pushed && has_room && after == last {
-                now.push();
-                if !std::mem::replace(&mut now.has_closed, true) {
-                    return Next::Close;
+            if !now.is_pushed && now.unapplied_bytes < self.options.window_bytes {
+                if after < last && backlog_from.is_none_or(|from| from > after) {
+                    // What is in the backlog is taken from there, with the merges between transactions.
+                    let until = backlog_from.unwrap_or(last);
+                    return Next::Read(Wanted { after, until });
                 }
-            } else if !now.is_pushed && has_room && after < last {
-                if backlog_from.is_none_or(|from| from > after) {
-                    return Next::Read(Wanted { after, until: last });
-                }
-                let at = state.backlog.partition_point(|item| item.number <= after);
-                let item = state.backlog[at].clone();
+                let at = state.first_after(session);
+                let item = at.and_then(|at| state.backlog.get(at)).cloned();
                 let now = state.session(session).expect("it goes on");
-                if now.send(&item) {
-                    continue;
+                match item {
+                    Some(item) if now.send(&item) => continue,
+                    Some(_) => {}
+                    None => {
+                        now.push();
+                        if !std::mem::replace(&mut now.has_closed, true) {
+                            return Next::Close;
+                        }
+                    }
                 }
             }
             self.changed.wait(&mut state);
         }
     }
 
-    /// Closes the extents of new vertices at the latest snapshot, so that followers may merge there.
-    fn close_extents(&self) -> ControlFlow<()> {
+    /// Closes the extents of new vertices at the latest snapshot, so that a follower may merge there
+    /// what was merged here while it was away.
+    fn close_extents(&self, session: (NodeId, u64)) -> ControlFlow<()> {
         let Some(inner) = self.inner.upgrade() else {
             return ControlFlow::Break(());
         };
         {
             let writer = inner.writer.lock();
             writer.latest.close_extents();
-            self.queue_closed(writer.latest.number());
+            let changed = writer.latest.changed_predicates().into_iter();
+            let unmerged: Vec<PredicateId> = changed.map(|one| one.predicate).collect();
+            self.queue_closed(writer.latest.number(), session, &unmerged);
         }
         self.send_rest();
         ControlFlow::Continue(())
@@ -184,7 +190,11 @@ impl Found {
         }
         self.bytes += bytes.len();
         let what = What::Transaction(bytes.into());
-        self.items.push(Item { number, what });
+        self.items.push(Item {
+            number,
+            place: None,
+            what,
+        });
         ControlFlow::Continue(())
     }
 }

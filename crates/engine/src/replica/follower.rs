@@ -11,7 +11,7 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use jindou_model::SnapshotNumber;
+use jindou_model::{PredicateId, SnapshotNumber};
 use jindou_store::{History, Run, Snapshot};
 use parking_lot::{Condvar, Mutex};
 
@@ -29,6 +29,8 @@ use crate::writer::Appended;
 /// How many times the window a follower takes into its queue: the leader keeps to one, and to little else.
 const QUEUED_WINDOWS: usize = 2;
 const QUEUED_BESIDE_BYTES: usize = 16 << 20;
+/// Merges of the leader that wait until they are made here, too.
+const MOST_OWED: usize = 8;
 /// How long whoever is to be answered waits where there is no link with the leader.
 const LINK_PATIENCE: Duration = Duration::from_millis(100);
 
@@ -41,8 +43,8 @@ pub(crate) struct Follower {
     /// What came of a message that is not whole.
     pieces: Mutex<Pieces>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    /// The latest snapshot at which the leader closed its extents and a merge was due, until it is begun.
-    closed: Mutex<Option<Snapshot>>,
+    /// Merges that are to be made here as at the leader, in their order. Locked after the writer.
+    owed: Mutex<VecDeque<Owed>>,
     /// The number from which on vertices are new since then. Only the applying thread reads and writes it.
     sealed: AtomicU64,
 }
@@ -75,12 +77,44 @@ pub(super) enum WriteState {
     Unknown,
 }
 
+/// A merge that is to be made here, too.
+pub(crate) struct Owed {
+    /// What is merged: a snapshot upon the latest base at which the leader closed its extents.
+    pub(crate) start: Snapshot,
+    /// Sorted.
+    unmerged: Vec<PredicateId>,
+}
+
+impl Owed {
+    /// That of all that changed, for tests.
+    #[cfg(test)]
+    pub(super) fn all_of(start: Snapshot) -> Self {
+        let unmerged = Vec::new();
+        Self { start, unmerged }
+    }
+
+    /// The predicates that are merged: those that changed here, and of which the leader has all changes in its base.
+    pub(crate) fn predicates(&self) -> Vec<PredicateId> {
+        let changed = self.start.changed_predicates().into_iter();
+        let changed = changed.map(|one| one.predicate);
+        let is_merged = |predicate: &PredicateId| self.unmerged.binary_search(predicate).is_err();
+        changed.filter(is_merged).collect()
+    }
+}
+
+/// Where the leader closed its extents.
+struct Closed {
+    number: SnapshotNumber,
+    merges: bool,
+    unmerged: Vec<PredicateId>,
+}
+
 /// Something that happened on the way from the leader.
 enum Event {
     Joined(Arc<Link>),
     Lost,
     Transaction(SnapshotNumber, Vec<u8>),
-    Closed(SnapshotNumber),
+    Closed(Closed),
     History(Vec<Run>),
     Prefixes(Vec<(String, String)>),
     Written(u64, Box<Outcome>),
@@ -103,6 +137,7 @@ impl Event {
                 let lengths = prefixes.iter().map(|(name, iri)| name.len() + iri.len());
                 lengths.sum()
             }
+            Self::Closed(closed) => size_of_val(&*closed.unmerged),
             _ => 0,
         };
         size_of::<Self>() + beside
@@ -149,7 +184,7 @@ impl Follower {
             changed: Condvar::new(),
             pieces: Mutex::default(),
             thread: Mutex::default(),
-            closed: Mutex::default(),
+            owed: Mutex::default(),
             sealed: AtomicU64::new(0),
         });
         let applying = Arc::clone(&follower);
@@ -192,9 +227,22 @@ impl Follower {
         state.shown >= number
     }
 
-    /// The snapshot at which a merge is to begin, if one is due.
-    pub(crate) fn take_closed(&self) -> Option<Snapshot> {
-        self.closed.lock().take()
+    /// The next merge that is to be made.
+    pub(crate) fn take_owed(&self) -> Option<Owed> {
+        self.owed.lock().pop_front()
+    }
+
+    /// A merge that was taken failed: it is the next one again.
+    pub(crate) fn owe_again(&self, owed: Owed) {
+        self.owed.lock().push_front(owed);
+    }
+
+    /// Brings what is to be merged upon the base that another merge made. Called with the writer's lock, when its
+    /// latest snapshot is brought there.
+    pub(crate) fn rebase_owed(&self, apply: impl Fn(&Snapshot) -> Snapshot) {
+        for owed in &mut *self.owed.lock() {
+            owed.start = apply(&owed.start);
+        }
     }
 
     pub(super) fn joined(&self) {
@@ -226,7 +274,19 @@ impl Follower {
         let Message { head, body } = message;
         let event = match head {
             Head::Transaction { number } => Event::Transaction(SnapshotNumber(number), body),
-            Head::Closed { number } => Event::Closed(SnapshotNumber(number)),
+            Head::Closed {
+                number,
+                merges,
+                unmerged,
+            } => {
+                let mut unmerged: Vec<_> = unmerged.into_iter().map(PredicateId).collect();
+                unmerged.sort_unstable();
+                Event::Closed(Closed {
+                    number: SnapshotNumber(number),
+                    merges,
+                    unmerged,
+                })
+            }
             Head::History(runs) => {
                 let runs = runs.into_iter().map(|(id, first)| Run {
                     id,
@@ -323,7 +383,7 @@ impl Follower {
                 self.forget_writes();
                 Ok(())
             }
-            Event::Closed(number) => self.note_closed(inner, number),
+            Event::Closed(closed) => self.note_closed(inner, closed),
             Event::History(runs) => self.keep_history(inner, runs),
             Event::Prefixes(prefixes) => keep_prefixes(inner, &prefixes),
             Event::Written(id, outcome) => {
@@ -456,22 +516,34 @@ impl Follower {
         }
     }
 
-    /// The leader has closed its extents: a merge that is due begins at this snapshot.
-    fn note_closed(&self, inner: &Arc<Inner>, number: SnapshotNumber) -> Result<(), String> {
-        let latest = inner.writer.lock().latest.clone();
-        if latest.number() != number {
-            let latest = latest.number();
+    /// The leader has closed its extents: what it has merged, or merges now, is merged here at this snapshot, too.
+    fn note_closed(&self, inner: &Arc<Inner>, closed: Closed) -> Result<(), String> {
+        // Held until the merge is noted: another one that ends now brings all that is to be merged upon its base.
+        let writer = inner.writer.lock();
+        let latest = &writer.latest;
+        if latest.number() != closed.number {
             let error = ApplyError::OutOfOrder {
-                sent: number,
-                latest,
+                sent: closed.number,
+                latest: latest.number(),
             };
             return Err(error.to_string());
         }
         self.sealed.store(latest.vertex_numbers(), Relaxed);
-        if inner.due_at_close(&latest).is_some() {
-            *self.closed.lock() = Some(latest);
-            inner.note_due();
+        let owed = Owed {
+            start: latest.clone(),
+            unmerged: closed.unmerged,
+        };
+        if !closed.merges && owed.predicates().is_empty() {
+            return Ok(());
         }
+        let mut all = self.owed.lock();
+        if all.len() >= MOST_OWED {
+            // A later one has most of it.
+            all.pop_front();
+        }
+        all.push_back(owed);
+        drop((all, writer));
+        inner.note_due();
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use jindou_model::{NodeId, SnapshotNumber, printable};
+use jindou_model::{NodeId, PredicateId, SnapshotNumber, printable};
 use jindou_store::Run;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
@@ -45,6 +45,8 @@ pub(super) struct State {
     backlog_bytes: usize,
     /// The last snapshot that is on the device and goes to followers.
     pub(super) sent: SnapshotNumber,
+    /// Items so far.
+    items: u64,
     peers: BTreeMap<NodeId, Peer>,
     /// Sessions so far.
     sessions: u64,
@@ -56,20 +58,46 @@ pub(super) struct State {
 pub(super) struct Item {
     /// The snapshot that it makes or is about.
     pub(super) number: SnapshotNumber,
+    /// Greater than those of all items before; none of one that was read from the log.
+    pub(super) place: Option<u64>,
     pub(super) what: What,
 }
 
 #[derive(Clone)]
 pub(super) enum What {
     Transaction(Arc<[u8]>),
-    Closed,
+    /// The leader closed its extents, and merges: without these predicates.
+    Merge(Arc<[u32]>),
+    /// It closed them for one session, which may have missed merges: its base lacks changes of these predicates only.
+    Closed((NodeId, u64), Arc<[u32]>),
 }
 
 impl Item {
+    /// Bytes of a transaction.
     pub(super) fn bytes(&self) -> usize {
         match &self.what {
             What::Transaction(bytes) => bytes.len(),
-            What::Closed => 0,
+            What::Merge(_) | What::Closed(..) => 0,
+        }
+    }
+
+    /// Bytes that it holds in the backlog.
+    fn held_bytes(&self) -> usize {
+        let beside = match &self.what {
+            What::Merge(predicates) => size_of_val(&**predicates),
+            What::Transaction(_) | What::Closed(..) => self.bytes(),
+        };
+        size_of::<Self>() + beside
+    }
+
+    fn is_transaction(&self) -> bool {
+        matches!(self.what, What::Transaction(_))
+    }
+
+    fn is_for(&self, node: NodeId, session: u64) -> bool {
+        match self.what {
+            What::Closed(only, _) => only == (node, session),
+            What::Transaction(_) | What::Merge(_) => true,
         }
     }
 
@@ -77,7 +105,8 @@ impl Item {
         let number = self.number.0;
         match &self.what {
             What::Transaction(bytes) => link.send(&Head::Transaction { number }, &[bytes]),
-            What::Closed => link.send(&Head::Closed { number }, &[]),
+            What::Merge(unmerged) => link.send(&closed(number, true, unmerged), &[]),
+            What::Closed(_, unmerged) => link.send(&closed(number, false, unmerged), &[]),
         }
     }
 }
@@ -95,6 +124,8 @@ pub(super) struct Session {
     number: u64,
     link: Arc<Link>,
     pub(super) sent: SnapshotNumber,
+    /// The place of the last item, unless that was read from the log or was before the session.
+    place: Option<u64>,
     applied: SnapshotNumber,
     /// Transactions that it was sent and has not applied, with their bytes.
     unapplied: VecDeque<(SnapshotNumber, usize)>,
@@ -112,7 +143,7 @@ pub(super) struct Session {
 impl Session {
     /// Sends the next item; false if the link has ended.
     pub(super) fn send(&mut self, item: &Item) -> bool {
-        self.sent = item.number;
+        (self.sent, self.place) = (item.number, item.place);
         let bytes = item.bytes();
         if bytes > 0 {
             self.unapplied.push_back((item.number, bytes));
@@ -139,6 +170,16 @@ impl Session {
         self.is_awaited |= self.applied >= self.goal;
     }
 
+    /// Whether it was sent an item of the backlog, or had what that is about before. That the leader merges the last
+    /// snapshot that it has it may not know.
+    pub(super) fn is_behind(&self, item: &Item) -> bool {
+        match self.place {
+            Some(last) => item.place > Some(last),
+            None if item.number == self.sent => !item.is_transaction(),
+            None => item.number > self.sent,
+        }
+    }
+
     /// Whether transactions up to this snapshot wait for it.
     fn keeps_waiting(&self, number: SnapshotNumber) -> bool {
         self.is_awaited && self.applied < number
@@ -152,6 +193,15 @@ impl State {
         (session.number == number && !self.stopped).then_some(session)
     }
 
+    /// The place in the backlog of the first item that a session was not sent.
+    pub(super) fn first_after(&mut self, session: (NodeId, u64)) -> Option<usize> {
+        let backlog = std::mem::take(&mut self.backlog);
+        let now = self.session(session);
+        let first = now.map(|now| backlog.partition_point(|item| !now.is_behind(item)));
+        self.backlog = backlog;
+        first
+    }
+
     fn sessions(&mut self) -> impl Iterator<Item = (NodeId, &mut Session)> {
         let sessions = self.peers.iter_mut();
         sessions.filter_map(|(node, peer)| Some((*node, peer.session.as_mut()?)))
@@ -159,8 +209,7 @@ impl State {
 
     /// The first snapshot that the backlog leads from.
     pub(super) fn backlog_from(&self) -> Option<SnapshotNumber> {
-        let is_transaction = |item: &&Item| matches!(item.what, What::Transaction(_));
-        let first = self.backlog.iter().find(is_transaction)?;
+        let first = self.backlog.iter().find(|item| item.is_transaction())?;
         Some(SnapshotNumber(first.number.0 - 1))
     }
 
@@ -173,17 +222,23 @@ impl State {
         {
             let item = self.waiting.pop_front().expect("there is one");
             self.sent = item.number;
-            for (_, session) in self.sessions().filter(|(_, session)| session.is_pushed) {
+            for (node, session) in self.sessions().filter(|(_, session)| session.is_pushed) {
+                if !item.is_for(node, session.number) {
+                    continue;
+                }
                 if !session.send(&item) || session.unapplied_bytes >= options.window_bytes {
                     // It gets what follows as it applies what it has.
                     session.is_pushed = false;
                 }
             }
-            self.backlog_bytes += item.bytes();
+            if let What::Closed(..) = item.what {
+                continue;
+            }
+            self.backlog_bytes += item.held_bytes();
             self.backlog.push_back(item);
             while self.backlog_bytes > options.backlog_bytes {
                 let first = self.backlog.pop_front().expect("it has bytes");
-                self.backlog_bytes -= first.bytes();
+                self.backlog_bytes -= first.held_bytes();
             }
         }
     }
@@ -207,6 +262,7 @@ impl Leader {
                 backlog: VecDeque::new(),
                 backlog_bytes: 0,
                 sent: number,
+                items: 0,
                 peers: BTreeMap::new(),
                 sessions: 0,
                 stopped: false,
@@ -235,14 +291,35 @@ impl Leader {
 
     /// Queues a transaction that is in the log; the caller holds the writer's lock.
     pub(crate) fn queue(&self, number: SnapshotNumber, bytes: Vec<u8>) {
-        let what = What::Transaction(bytes.into());
-        self.state.lock().waiting.push_back(Item { number, what });
+        self.queue_up(number, What::Transaction(bytes.into()));
     }
 
-    /// Queues that extents were closed at the latest snapshot; the caller holds the writer's lock.
-    pub(crate) fn queue_closed(&self, number: SnapshotNumber) {
-        let what = What::Closed;
-        self.state.lock().waiting.push_back(Item { number, what });
+    /// Queues that extents were closed at the latest snapshot, and that all changes are merged but those of the
+    /// `unmerged` predicates: followers are to do the same. The caller holds the writer's lock.
+    pub(crate) fn queue_merge(&self, number: SnapshotNumber, unmerged: &[PredicateId]) {
+        self.queue_up(number, What::Merge(numbers(unmerged)));
+    }
+
+    /// Queues that extents were closed for a session at the latest snapshot, and of which predicates changes are not
+    /// merged; the caller holds the writer's lock.
+    pub(super) fn queue_closed(
+        &self,
+        number: SnapshotNumber,
+        session: (NodeId, u64),
+        unmerged: &[PredicateId],
+    ) {
+        self.queue_up(number, What::Closed(session, numbers(unmerged)));
+    }
+
+    fn queue_up(&self, number: SnapshotNumber, what: What) {
+        let mut state = self.state.lock();
+        state.items += 1;
+        let place = Some(state.items);
+        state.waiting.push_back(Item {
+            number,
+            place,
+            what,
+        });
     }
 
     /// Sends followers what is queued up to a snapshot, which is on the device.
@@ -457,6 +534,7 @@ impl Leader {
             number: session_number,
             link: Arc::clone(&peer.link),
             sent: number,
+            place: None,
             applied: number,
             unapplied: VecDeque::new(),
             unapplied_bytes: 0,
@@ -529,6 +607,18 @@ impl Leader {
 
 /// Bytes of a message beside its body, at most.
 const HEAD_BYTES: usize = 64;
+
+fn closed(number: u64, merges: bool, unmerged: &[u32]) -> Head {
+    Head::Closed {
+        number,
+        merges,
+        unmerged: unmerged.to_vec(),
+    }
+}
+
+fn numbers(predicates: &[PredicateId]) -> Arc<[u32]> {
+    predicates.iter().map(|predicate| predicate.0).collect()
+}
 
 fn prefixes(table: &PrefixTable) -> Head {
     let own = table

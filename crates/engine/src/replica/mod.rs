@@ -10,8 +10,11 @@
 //! it meanwhile. A follower that comes to have what the leader does not, or lacks what the leader's log does not have
 //! any more, must be copied anew.
 //!
-//! A follower merges by its own policy, but begins only at a snapshot at which the leader closed the extents of new
-//! vertices: these have greater numbers from then on, and those of the base that is made then are all given.
+//! What is merged, and of which snapshot, the leader decides: it says so in order with the transactions, and a follower
+//! makes the same merge of that snapshot, so that the bases of all have the same edges, and nodes can read each other's
+//! lists. The leader closes the extents of new vertices there: these have greater numbers from then on, and those of the
+//! base that is made then are all given. It names the predicates that it does not merge. So a follower that missed a
+//! merge merges with the next one all that the leader has merged before.
 
 mod apply;
 mod catch_up;
@@ -33,7 +36,7 @@ use jindou_store::History;
 
 use crate::database::Inner;
 use crate::{Database, EngineError};
-pub(crate) use follower::Follower;
+pub(crate) use follower::{Follower, Owed};
 pub(crate) use forward::Target;
 pub(crate) use leader::Leader;
 use lineage::Lineage;

@@ -34,8 +34,15 @@ pub(super) enum Head {
     Refused(RefusedCopy),
     /// The body is the transaction that makes this snapshot.
     Transaction { number: u64 },
-    /// At this snapshot, the last one that was sent, the leader closed the extents of new vertices.
-    Closed { number: u64 },
+    /// At this snapshot, the last one that was sent, the leader closed the extents of new vertices: a follower may
+    /// begin a merge there.
+    Closed {
+        number: u64,
+        /// The leader merges there, too.
+        merges: bool,
+        /// Predicates whose changes its base lacks all the same; it has all others of this snapshot.
+        unmerged: Vec<u32>,
+    },
     /// All prefixes that the leader knows.
     Prefixes(Vec<(String, String)>),
     /// A follower has all up to this snapshot on its device, and shows it.

@@ -14,6 +14,7 @@ use jindou_model::NodeId;
 use jindou_store::Snapshot;
 
 use super::copies::{ByMember, Copies, Teller, Telling};
+use super::publish::Publishing;
 use super::snapshots::Snapshots;
 use crate::graph::StoredGraph;
 use crate::replica::{ReplicaOptions, ReplicaWay};
@@ -46,6 +47,7 @@ pub(crate) struct Membership {
     snapshots: Arc<Snapshots>,
     /// Of a store that is written.
     _telling: Option<Telling>,
+    _publishing: Option<Publishing>,
 }
 
 impl Membership {
@@ -129,9 +131,11 @@ impl Membership {
         );
         way.begin(&member);
         let telling = is_written.then(|| teller.start((nodes, here), &way, &snapshots));
-        let telling = telling.transpose();
+        let refused = |source| EngineError::Thread { source };
+        let publishing = is_written.then(|| Publishing::start(&member, &snapshots));
         let membership = Self {
-            _telling: telling.map_err(|source| EngineError::Thread { source })?,
+            _telling: telling.transpose().map_err(refused)?,
+            _publishing: publishing.transpose().map_err(refused)?,
             member,
             snapshots,
         };

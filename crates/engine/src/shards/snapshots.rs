@@ -5,11 +5,10 @@
 //! nearly all of their memory, and are cut into shards when somebody asks.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
-use jindou_cluster::{BaseTag, LastSeen, MemberGraphs, Offered, OwnBase, OwnGraph};
+use jindou_cluster::{LastSeen, MemberGraphs, Offered, OwnBase, OwnGraph};
 use jindou_exec::GraphSource;
 use jindou_fabric::RegionBuilder;
 use jindou_fabric::process::ProcessFabric;
@@ -30,7 +29,8 @@ const MOST_RECENT: usize = 4_096;
 const RECENT: Duration = Duration::from_secs(10);
 /// How long a query waits until it is known whether this copy of the store may answer it.
 const STANDING_PATIENCE: Duration = Duration::from_secs(5);
-/// Bases that are kept in shards: the last one, and the one before for queries that began with it.
+/// Bases that others read: the last one, and the one before for queries that began with it, and for nodes that have not
+/// merged yet.
 const MOST_BASES: usize = 2;
 /// Snapshots that are kept in shards.
 const MOST_CUT: usize = 64;
@@ -42,19 +42,36 @@ pub(crate) struct Snapshots {
     /// The shards of this node.
     own: BTreeSet<ShardId>,
     shards: Shards,
-    /// Of each base the shards of the snapshot that was asked for last; the last base first. Held while one is
-    /// cut, which writers do not wait for; locked before the state.
-    cuts: Mutex<VecDeque<Cut>>,
+    /// The memory that others read.
+    fabric: Arc<ProcessFabric>,
+    /// The last base first. Held while one is cut, which writers do not wait for; locked before the state.
+    cuts: Mutex<VecDeque<OwnCut>>,
     /// Which says whether this node may answer, of a store that is written.
     replica: OnceLock<Replica>,
     state: Mutex<State>,
     /// There is another snapshot.
     is_there: Condvar,
+    /// There is another base.
+    has_merged: Condvar,
+}
+
+/// A base in shards.
+struct OwnCut {
+    /// Of the snapshot upon it that was asked for last.
+    cut: Cut,
+    /// What others read of it; nothing of one that was cut after a later one.
+    offered: Option<OwnBase>,
+    /// Its generation, and how many merges made it.
+    age: (u64, u64),
 }
 
 struct State {
     /// In the order in which they came, and when.
     recent: VecDeque<(Instant, Arc<StoredGraph>)>,
+    /// Bases that these came upon.
+    bases: u64,
+    /// Nobody waits for another base any more.
+    is_over: bool,
     pinned: BTreeMap<SnapshotNumber, Arc<StoredGraph>>,
     pins: BTreeMap<NodeId, Vec<SnapshotNumber>>,
     /// Those that were asked for last.
@@ -83,16 +100,16 @@ impl Snapshots {
         let own: BTreeSet<ShardId> = own.filter(|shard| map.holder(*shard) == here).collect();
         let snapshot = &graph.snapshot;
         let cut = snapshot.cut_base(map.shards(), &own, &|_, bytes| fabric.allocate(bytes))?;
-        let offer = |(shard, part): &(ShardId, Snapshot)| {
-            Ok((*shard, Arc::new(Offered::of(part, &**fabric)?)))
-        };
-        let offered: Result<_, EngineError> = cut.shards.iter().map(offer).collect();
-        let base = OwnBase {
-            tag: tag_of(snapshot),
-            shards: offered?,
+        let base = offer(&cut, fabric, None)?;
+        let first = OwnCut {
+            cut,
+            offered: Some(base.clone()),
+            age: age_of(snapshot),
         };
         let state = State {
             recent: VecDeque::from([(Instant::now(), Arc::clone(graph))]),
+            bases: 1,
+            is_over: false,
             pinned: BTreeMap::new(),
             pins: BTreeMap::new(),
             made: VecDeque::new(),
@@ -101,10 +118,12 @@ impl Snapshots {
         let snapshots = Self {
             own,
             shards: map.shards(),
-            cuts: Mutex::new(VecDeque::from([cut])),
+            fabric: Arc::clone(fabric),
+            cuts: Mutex::new(VecDeque::from([first])),
             replica: OnceLock::new(),
             state: Mutex::new(state),
             is_there: Condvar::new(),
+            has_merged: Condvar::new(),
         };
         Ok((snapshots, base))
     }
@@ -128,6 +147,11 @@ impl Snapshots {
             snapshot: snapshot.clone(),
         });
         let mut state = self.state.lock();
+        let last = state.recent.back();
+        if !last.is_some_and(|(_, last)| last.snapshot.is_of_generation_of(snapshot)) {
+            state.bases += 1;
+            self.has_merged.notify_all();
+        }
         if state.recent.len() >= MOST_RECENT {
             state.recent.pop_front();
         }
@@ -138,7 +162,7 @@ impl Snapshots {
 
     /// A graph that readers see or saw, in the shards of this node.
     ///
-    /// Costs what differs from the one that was asked for before; a copy of all segments once after each merge.
+    /// Costs what differs from the one that was asked for before, and once after each merge a copy of what was merged.
     ///
     /// # Errors
     /// As [`Snapshots::new`].
@@ -163,31 +187,51 @@ impl Snapshots {
         Ok(own)
     }
 
+    /// The place of the base of a snapshot among those that are cut, which is brought to that snapshot.
+    fn place_of(
+        &self,
+        cuts: &mut VecDeque<OwnCut>,
+        snapshot: &Snapshot,
+    ) -> Result<usize, EngineError> {
+        let known = (0..cuts.len()).find_map(|place| Some((place, cuts[place].cut.at(snapshot)?)));
+        if let Some((place, cut)) = known {
+            cuts[place].cut = cut;
+            return Ok(place);
+        }
+        let age = age_of(snapshot);
+        let last = &cuts[0];
+        if age < last.age {
+            // Others read later ones.
+            let allocate = |_, bytes| Ok(RegionBuilder::new(bytes));
+            let cut = snapshot.cut_base(self.shards, &self.own, &allocate)?;
+            cuts.truncate(MOST_BASES);
+            cuts.push_back(OwnCut {
+                cut: cut.at(snapshot).expect("it is of this base"),
+                offered: None,
+                age,
+            });
+            return Ok(cuts.len() - 1);
+        }
+        let allocate = |_, bytes| self.fabric.allocate(bytes);
+        let cut = snapshot.cut_base_after(&last.cut, &allocate)?;
+        let offered = offer(&cut, &self.fabric, last.offered.as_ref())?;
+        cuts.push_front(OwnCut {
+            cut: cut.at(snapshot).expect("it is of this base"),
+            offered: Some(offered),
+            age,
+        });
+        cuts.truncate(MOST_BASES);
+        Ok(0)
+    }
+
     fn make(
         &self,
-        cuts: &mut VecDeque<Cut>,
+        cuts: &mut VecDeque<OwnCut>,
         graph: &Arc<StoredGraph>,
     ) -> Result<OwnGraph, EngineError> {
         let snapshot = &graph.snapshot;
-        let known = cuts.iter().enumerate();
-        let known = known
-            .filter_map(|(place, cut)| Some((place, cut.at(snapshot)?)))
-            .next();
-        let place = match known {
-            Some((place, cut)) => {
-                cuts[place] = cut;
-                place
-            }
-            None => {
-                // Nobody else reads it.
-                let allocate = |_, bytes| Ok(RegionBuilder::new(bytes));
-                let cut = snapshot.cut_base(self.shards, &self.own, &allocate)?;
-                cuts.truncate(MOST_BASES - 1);
-                cuts.push_front(cut.at(snapshot).expect("it is of this base"));
-                0
-            }
-        };
-        let cut = &cuts[place];
+        let place = self.place_of(cuts, snapshot)?;
+        let cut = &cuts[place].cut;
         let source = |snapshot: &Snapshot| {
             let snapshot = snapshot.clone();
             Arc::new(StoredGraph { snapshot }) as Arc<dyn GraphSource>
@@ -199,7 +243,7 @@ impl Snapshots {
             shared: source(&cut.shared),
             terms: Arc::clone(graph) as _,
             snapshot: snapshot.number(),
-            base: tag_of(snapshot),
+            base: Arc::clone(&cut.digests),
             rows: rows.map(|(shard, rows)| (*shard, source(rows))).collect(),
             seen: LastSeen::default(),
         })
@@ -251,11 +295,63 @@ impl Snapshots {
     }
 }
 
-/// Equal where two nodes have the same edges in their bases.
-fn tag_of(snapshot: &Snapshot) -> BaseTag {
-    let digest = snapshot.base().edges_digest();
-    // Of what is not in files nobody else has the same.
-    BaseTag(digest.unwrap_or_else(|| RandomState::new().build_hasher().finish()))
+impl Snapshots {
+    /// Waits until there was another base since there were so many; then says how many there were. None once nobody is
+    /// to wait any more.
+    pub(super) fn wait_for_base(&self, seen: u64) -> Option<u64> {
+        let mut state = self.state.lock();
+        while state.bases == seen && !state.is_over {
+            self.has_merged.wait(&mut state);
+        }
+        (!state.is_over).then_some(state.bases)
+    }
+
+    /// Lets nobody wait for another base.
+    pub(super) fn end_waiting(&self) {
+        self.state.lock().is_over = true;
+        self.has_merged.notify_all();
+    }
+
+    /// What others are to read: the base of the latest snapshot.
+    ///
+    /// # Errors
+    /// As [`Snapshots::new`].
+    pub(super) fn last_base(&self) -> Result<OwnBase, EngineError> {
+        let mut cuts = self.cuts.lock();
+        let latest = self
+            .state
+            .lock()
+            .recent
+            .back()
+            .map(|(_, it)| Arc::clone(it));
+        let latest = latest.expect("there is one from the beginning");
+        // What is cut of it is offered, as there is no later one.
+        let place = self.place_of(&mut cuts, &latest.snapshot)?;
+        let offered = cuts[place].offered.clone();
+        Ok(offered.expect("the last base is offered"))
+    }
+}
+
+/// What others may read of a base in shards; what they may `before` stays as it is where it is the same memory.
+fn offer(
+    cut: &Cut,
+    fabric: &Arc<ProcessFabric>,
+    before: Option<&OwnBase>,
+) -> Result<OwnBase, EngineError> {
+    let offer = |(place, (shard, part)): (usize, &(ShardId, Snapshot))| {
+        let before = before.map(|before| &*before.shards[place].1);
+        Ok((*shard, Arc::new(Offered::beside(part, &**fabric, before)?)))
+    };
+    let shards: Result<_, EngineError> = cut.shards.iter().enumerate().map(offer).collect();
+    Ok(OwnBase {
+        tags: Arc::clone(&cut.digests),
+        shards: shards?,
+    })
+}
+
+/// The greater, the later the base of a snapshot was made.
+fn age_of(snapshot: &Snapshot) -> (u64, u64) {
+    (snapshot.generation(), snapshot.base().merges())
 }
 
 impl State {
@@ -340,5 +436,59 @@ impl MemberGraphs for Snapshots {
             tracing::error!(%error, "the shards of this node cannot be made");
             Unavailable::Never(self.first_shard())
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jindou_fabric::process::ProcessOptions;
+
+    use super::*;
+    use crate::{Config, Database};
+
+    #[test]
+    fn ten_merges_leave_two_bases_that_others_may_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = Config {
+            merge: crate::MergePolicy::never(),
+            ..Config::default()
+        };
+        let database = Database::open_or_create(&folder.path().join("store"), config).unwrap();
+        let insert = |round: u64| {
+            let quad = |n: u64| format!("<http://e/s{n}> <http://e/p{}> {round} .", n % 3);
+            let quads: String = (0..200).map(quad).collect();
+            database
+                .update(&format!("INSERT DATA {{ {quads} }}"))
+                .unwrap();
+            database.compact().unwrap();
+        };
+        insert(0);
+        let fabric = ProcessFabric::new(&ProcessOptions::new(NodeId(0))).unwrap();
+        let map = ShardMap::dealt(Shards::new(4).unwrap(), 2).unwrap();
+        let (snapshots, first) =
+            Snapshots::new(&database.graph(), (&map, NodeId(0)), &fabric).unwrap();
+        let mut offered = vec![Arc::downgrade(&first.shards[0].1)];
+        let mut regions = first.shards[0].1.regions();
+        drop(first);
+        for round in 1..=10 {
+            let before = database.graph();
+            insert(round);
+            snapshots.note(&database.graph().snapshot);
+            assert_eq!(snapshots.wait_for_base(round), Some(round + 1));
+            let base = snapshots.last_base().unwrap();
+            regions = regions.max(base.shards[0].1.regions());
+            offered.push(Arc::downgrade(&base.shards[0].1));
+            drop(base);
+            // Who began with the one before asks for it, which is still there.
+            drop(snapshots.own(&before).unwrap());
+            let is_there = |it: &Weak<Offered>| it.strong_count() > 0;
+            let there: Vec<bool> = offered.iter().rev().take(3).map(is_there).collect();
+            assert_eq!(&there[..2], [true, true]);
+            assert!(there.len() == 2 || !there[2], "round {round}");
+            assert_eq!(offered.iter().filter(|it| is_there(it)).count(), 2);
+        }
+        assert!(regions < 4, "{regions}");
+        snapshots.end_waiting();
+        assert_eq!(snapshots.wait_for_base(11), None);
     }
 }

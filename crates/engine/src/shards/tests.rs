@@ -15,6 +15,7 @@ use super::*;
 use crate::Database;
 
 mod calls;
+mod taken_back;
 
 /// Seeds of a run; `JINDOU_SEED` sets the first one.
 const SEEDS: u64 = 12;
