@@ -13,6 +13,7 @@
 pub mod child;
 pub mod citybench;
 pub mod data;
+pub mod emulate;
 mod error;
 pub mod figure;
 pub mod graphs;

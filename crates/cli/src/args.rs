@@ -16,7 +16,7 @@ use oxrdf::NamedNode;
 use crate::access_args::AccessArguments;
 use crate::allow::{AllowBroker, AllowLoad, AllowService, parse_broker, parse_load, parse_service};
 use crate::bench_args::{
-    BenchArguments, BenchChildArguments, GraphBenchArguments, HostileArguments,
+    BenchArguments, BenchChildArguments, EmulateArguments, GraphBenchArguments, HostileArguments,
     MergeBenchArguments, NodesArguments, OperatorArguments, ServedArguments, UpdateBenchArguments,
 };
 use crate::bench_stream_args::{
@@ -803,6 +803,7 @@ pub(crate) enum BenchCommand {
     Operators(OperatorArguments),
     Served(ServedArguments),
     Nodes(NodesArguments),
+    Emulate(EmulateArguments),
     Hostile(HostileArguments),
     Updates(UpdateBenchArguments),
     Graphs(GraphBenchArguments),

@@ -199,6 +199,78 @@ pub(crate) struct NodesArguments {
     pub(crate) data: PathBuf,
 }
 
+/// Measure the throughput of light queries by number of nodes, alone and beside a heavy query
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou bench emulate --universities 40 --nodes 1,2,4,8
+  jindou bench emulate --processes --nodes 1,3 --plots plots
+
+Clients ask six classes of light queries about entities drawn at random, as frequent as the reciprocals
+of their latencies, as in the Wukong paper. The nodes share the cores of this machine.")]
+pub(crate) struct EmulateArguments {
+    /// How many universities
+    #[arg(
+        long,
+        default_value = "10",
+        value_name = "N",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) universities: NonZeroU32,
+    /// Numbers of nodes
+    #[arg(
+        long,
+        default_value = "1,2,4,8",
+        value_name = "N,...",
+        value_delimiter = ',',
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) nodes: Vec<NonZeroU32>,
+    /// How many virtual shards several nodes hold, a power of two
+    #[arg(
+        long,
+        default_value = "16",
+        value_name = "N",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) shards: NonZeroU32,
+    /// How the nodes reach each other's memory [default: local, and shared-memory between processes]
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub(crate) fabric: Option<FabricName>,
+    /// Have each node be a process with clients of its own
+    #[arg(long)]
+    pub(crate) processes: bool,
+    /// Clients of light queries, each with one at a time [default: one for each core]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) clients: Option<NonZeroU32>,
+    /// How long they ask, each time
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        value_parser = parse_seconds,
+        allow_negative_numbers = true,
+        default_value = "5"
+    )]
+    pub(crate) seconds: Duration,
+    /// Write plots into this folder: throughput by nodes, and how latencies are spread
+    #[arg(long, value_name = "DIR")]
+    pub(crate) plots: Option<PathBuf>,
+    /// Write the report as JSON to this file, too; `-` is standard output, instead of the tables
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Folder of generated data
+    #[arg(long, value_name = "DIR", default_value = jindou_bench::data::DEFAULT_FOLDER)]
+    pub(crate) data: PathBuf,
+}
+
 /// How logical nodes reach each other's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FabricName {

@@ -33,6 +33,8 @@ const BITMAP_SPREAD: u64 = 64;
 const GAP: u64 = 4096;
 /// Ids of a word of a bitmap: a bit for each, and above them the count of keys before the word.
 pub(crate) const WORD_IDS: u64 = 32;
+/// So many keys are compared with the bounds of a part at once.
+const MANY_KEYS: usize = 32;
 /// In a file, the bit of the word of a part's shape where its stride begins, and those below.
 const STRIDE_AT: u32 = 8;
 const SHAPE_MASK: u64 = (1 << STRIDE_AT) - 1;
@@ -153,8 +155,12 @@ impl Domain {
                 continue;
             };
             let next = self.parts.get(after).map_or(u64::MAX, |part| part.first);
-            let is_here = |key: &&TermId| key.raw() >= part.first && key.raw() < next;
-            let count = rest.iter().take_while(is_here).count().max(1);
+            let span = next - part.first;
+            let is_here = |key: &TermId| key.raw().wrapping_sub(part.first) < span;
+            let are_here = |keys: &&[TermId]| keys.iter().fold(true, |all, key| all & is_here(key));
+            let many = MANY_KEYS * rest.chunks_exact(MANY_KEYS).take_while(are_here).count();
+            let some = rest[many..].iter().take_while(|key| is_here(key)).count();
+            let count = (many + some).max(1);
             part.push_rows(&rest[..count], rows);
             rest = &rest[count..];
         }
@@ -560,20 +566,8 @@ impl Part {
                 }
             }
             Keys::Bitmap(words) => {
-                let words: &[u64] = words.as_slice();
-                rows.extend(keys.iter().map(|key| {
-                    // Behind the last lies no bit, and no word behind the last word.
-                    let offset = self.strides_to(key.raw());
-                    let (rank, is_there) = match words.get((offset / WORD_IDS) as usize) {
-                        Some(word) => rank_in(*word, offset),
-                        None => (0, false),
-                    };
-                    if is_there {
-                        self.row + rank
-                    } else {
-                        usize::MAX
-                    }
-                }));
+                let offsets = keys.iter().map(|key| self.strides_to(key.raw()));
+                rows.extend(rows_of_bits(words.as_slice(), self.row, offsets));
             }
             Keys::Sorted(_) => {
                 let mut near = 0;
@@ -649,6 +643,34 @@ impl Part {
             Keys::Sorted(column) => column.len() == self.len,
         }
     }
+}
+
+/// Rows of bits of a bitmap, the first set one of which has the row `first`.
+///
+/// Keys mostly follow one another: then each costs a few instructions and no jump that depends on
+/// its bit, which is as good as random where one in some keys went.
+fn rows_of_bits(
+    words: &[u64],
+    first: usize,
+    offsets: impl Iterator<Item = u64>,
+) -> impl Iterator<Item = usize> {
+    // Bits of a word from `next` on, and the row of the first set one; none before the first key.
+    let (mut bits, mut row, mut next) = (0, first, 0);
+    offsets.map(move |offset| {
+        if offset != next || offset.is_multiple_of(WORD_IDS) {
+            // Behind the last lies no bit, and no word behind the last word.
+            let word = words.get((offset / WORD_IDS) as usize).copied();
+            let word = word.unwrap_or(0);
+            row = first + rank_in(word, offset).0;
+            bits = (word as u32) >> (offset % WORD_IDS);
+        }
+        next = offset.wrapping_add(1);
+        let is_set = (bits & 1) as usize;
+        bits >>= 1;
+        let found = row | is_set.wrapping_sub(1);
+        row += is_set;
+        found
+    })
 }
 
 /// How many strides of two to the power `stride_bits` an id is behind the first key of a part; more

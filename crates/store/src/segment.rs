@@ -431,6 +431,7 @@ impl Segment {
         }
     }
 
+    /// Each row has one neighbour, or is a hole.
     fn expand_functional(
         &self,
         found: &[usize],
@@ -439,26 +440,53 @@ impl Segment {
         rows: &mut Vec<u32>,
         out: &mut Vec<TermId>,
     ) {
-        let base = self.neighbours.base();
-        let hole = self.hole;
+        let last = self.neighbours.len().wrapping_sub(1);
+        let are_all_there = found.iter().fold(true, |all, row| all & (*row <= last));
+        if are_all_there && filter.is_none() && !self.has_holes() {
+            rows.extend((first_key..).take(found.len()).map(|key| key as u32));
+            let base = self.neighbours.base();
+            with_narrow!(self.neighbours.narrow(), items => {
+                let value = |row: &usize| base.wrapping_add(u64::from(items[*row]));
+                out.extend(found.iter().map(|row| TermId::from_raw(value(row))));
+            });
+            return;
+        }
         let before = out.len();
-        let mut count = before;
         rows.resize(before + found.len(), 0);
         out.resize(before + found.len(), TermId::NONE);
+        let room = (&mut rows[before..], &mut out[before..]);
+        let count = self.copy_neighbours(found, first_key, filter, room);
+        rows.truncate(before + count);
+        out.truncate(before + count);
+    }
+
+    /// Writes the neighbours that are there and wanted, of keys of which each may have one, and how
+    /// many these are. Each is written, and the next one over it where it was none: a jump on what is
+    /// as good as random costs more.
+    fn copy_neighbours(
+        &self,
+        found: &[usize],
+        first_key: usize,
+        filter: Option<&IdRanges>,
+        (rows, out): (&mut [u32], &mut [TermId]),
+    ) -> usize {
+        let (base, hole) = (self.neighbours.base(), self.hole);
+        let last = self.neighbours.len().wrapping_sub(1);
+        let mut count = 0;
         with_narrow!(self.neighbours.narrow(), items => {
             for (index, row) in found.iter().enumerate() {
-                let Some(item) = items.get(*row) else {
-                    continue;
+                // A key without a row reads the last one; there is none where there is no row.
+                let Some(item) = items.get((*row).min(last)) else {
+                    break;
                 };
                 let value = TermId::from_raw(base.wrapping_add(u64::from(*item)));
                 rows[count] = (first_key + index) as u32;
                 out[count] = value;
                 let is_wanted = filter.is_none_or(|filter| filter.contains(value));
-                count += usize::from(value.raw() != hole && is_wanted);
+                count += usize::from((*row <= last) & (value.raw() != hole) & is_wanted);
             }
         });
-        rows.truncate(count);
-        out.truncate(count);
+        count
     }
 
     /// As [`Segment::expand`] for the keys with these rows; moves the cursor behind them.

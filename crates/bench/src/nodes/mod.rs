@@ -23,6 +23,7 @@ use self::processes::{ProcessOptions, Processes};
 use crate::BenchError;
 use crate::child::ChildProgram;
 use crate::data;
+use crate::emulate::{Load, Waits};
 use crate::machine::Machine;
 use crate::run;
 use crate::table::{Table, millis};
@@ -126,29 +127,51 @@ impl NodesFigures {
 }
 
 /// The data on nodes.
-enum Asked {
+pub(crate) enum Asked {
     Logical(Database),
     #[cfg(target_os = "linux")]
     Processes(Processes),
 }
 
 impl Asked {
-    fn database(&self) -> &Database {
+    /// Where this process asks.
+    pub(crate) fn database(&self) -> &Database {
         match self {
             Self::Logical(database) => database,
             #[cfg(target_os = "linux")]
             Self::Processes(processes) => &processes.database,
         }
     }
+
+    /// What clients wait for, at each process that has some; those of heavy queries ask here.
+    pub(crate) fn ask(&mut self, load: &Load) -> Result<Vec<Waits>, BenchError> {
+        match self {
+            Self::Logical(database) => Ok(vec![load.clone().draw(database)?.ask(database)?]),
+            #[cfg(target_os = "linux")]
+            Self::Processes(processes) => processes.ask(load),
+        }
+    }
 }
 
 /// Where the data is.
-struct Places {
+pub(crate) struct Places {
     file: PathBuf,
     folder: tempfile::TempDir,
 }
 
 impl Places {
+    /// A file of data, and a folder for stores of it.
+    pub(crate) fn of(file: PathBuf) -> Result<Self, BenchError> {
+        let folder = tempfile::tempdir().map_err(BenchError::io("a folder"))?;
+        Ok(Self { file, folder })
+    }
+
+    /// The data on as many nodes as the options say, which may be one.
+    pub(crate) fn start_or_load(&self, options: &Options) -> Result<Asked, BenchError> {
+        let policy = (options.nodes > 1).then_some(ForkPolicy::Dynamic);
+        self.load(options, policy)
+    }
+
     /// The data on one node, or on several that have rows get to their keys so.
     fn load(&self, options: &Options, policy: Option<ForkPolicy>) -> Result<Asked, BenchError> {
         let mut config = Config::default();
@@ -208,11 +231,7 @@ impl Places {
 pub fn measure(options: &Options, mut note: impl FnMut(&str)) -> Result<NodesReport, BenchError> {
     note("generating the data");
     let file = data::lubm_file(&options.folder, Lubm::new(options.universities, 0))?;
-    let folder = tempfile::tempdir().map_err(BenchError::io("a folder"))?;
-    let places = Places {
-        file: file.path.clone(),
-        folder,
-    };
+    let places = Places::of(file.path.clone())?;
     let mut load = |policy: Option<ForkPolicy>| {
         note(&format!("loading, {}", way(policy)));
         places.load(options, policy)
@@ -283,7 +302,8 @@ fn way(policy: Option<ForkPolicy>) -> &'static str {
     }
 }
 
-fn reached(by: NodeFabric) -> &'static str {
+/// How nodes reach each other's memory, in words.
+pub(crate) fn reached(by: NodeFabric) -> &'static str {
     match by {
         NodeFabric::Local => "read by copying",
         NodeFabric::SharedMemory => "read as shared memory of processes",

@@ -1,20 +1,22 @@
 //! What is a cluster of processes that a measurement asks?
 //!
 //! This process is the first node. The others are started as children, which read the same store, and end
-//! when their standard input does: with this process, however that ends.
+//! when their standard input does: with this process, however that ends. Clients at a child are told by a line of
+//! it what they are to ask, and by another when to begin.
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::Read as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use jindou_engine::{ClusterOptions, Config, Database, ForkPolicy, PeerList};
 
 use crate::BenchError;
 use crate::child::ChildProgram;
+use crate::emulate::{Load, Waits};
 
 /// The child's task.
 const TASK: &str = "cluster-node";
@@ -22,14 +24,21 @@ const TASK: &str = "cluster-node";
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Nodes that are processes.
-pub(super) struct Processes {
+pub(crate) struct Processes {
     /// The node that is this process.
     pub(super) database: Database,
-    children: Vec<Child>,
+    children: Vec<Node>,
+}
+
+/// A node that is a child.
+struct Node {
+    process: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
 }
 
 /// What the nodes of a cluster have in common.
-pub(super) struct ProcessOptions<'a> {
+pub(crate) struct ProcessOptions<'a> {
     /// The store that all read.
     pub(super) store: &'a Path,
     /// Where the list of nodes is written.
@@ -57,9 +66,14 @@ impl Processes {
                 .args([name(number), policy_name(options.policy).to_owned()])
                 .arg(options.maps_memory.to_string())
                 .stdin(Stdio::piped())
-                .stdout(Stdio::null());
-            let child = command.spawn();
-            children.push(child.map_err(|error| failed(error.to_string()))?);
+                .stdout(Stdio::piped());
+            let mut process = command.spawn().map_err(|error| failed(error.to_string()))?;
+            let output = process.stdout.take().expect("it is a pipe");
+            children.push(Node {
+                input: process.stdin.take(),
+                output: BufReader::new(output),
+                process,
+            });
         }
         let database = join(
             options.store,
@@ -77,15 +91,57 @@ impl Processes {
             false => Err(failed(format!("{:?}", processes.database.cluster()))),
         }
     }
+
+    /// What clients wait for, at each node that has some: they are dealt to the nodes in turn.
+    pub(super) fn ask(&mut self, load: &Load) -> Result<Vec<Waits>, BenchError> {
+        let (own, others) = load.dealt(self.children.len() as u32 + 1);
+        let mut nodes: Vec<_> = self.children.iter_mut().zip(others).collect();
+        nodes.retain(|(_, load)| load.has_clients());
+        for (node, load) in &mut nodes {
+            node.tell(&serde_json::to_string(load).expect("numbers are JSON"))?;
+        }
+        let drawn = own.draw(&self.database)?;
+        for (node, _) in &mut nodes {
+            node.hear()?;
+        }
+        for (node, _) in &mut nodes {
+            node.tell("begin")?;
+        }
+        let mut waits = vec![drawn.ask(&self.database)?];
+        for (node, _) in &mut nodes {
+            let line = node.hear()?;
+            waits.push(serde_json::from_str(&line).map_err(|error| failed(error.to_string()))?);
+        }
+        Ok(waits)
+    }
+}
+
+impl Node {
+    fn tell(&mut self, line: &str) -> Result<(), BenchError> {
+        let input = self
+            .input
+            .as_mut()
+            .expect("it is there until the node is ended");
+        writeln!(input, "{line}").map_err(BenchError::io("a node's input"))
+    }
+
+    fn hear(&mut self) -> Result<String, BenchError> {
+        let mut line = String::new();
+        let read = self.output.read_line(&mut line);
+        match read.map_err(BenchError::io("a node's output"))? {
+            0 => Err(failed("it ended before its clients did".to_owned())),
+            _ => Ok(line),
+        }
+    }
 }
 
 impl Drop for Processes {
     fn drop(&mut self) {
         for child in &mut self.children {
-            drop(child.stdin.take());
+            drop(child.input.take());
             // It ends of itself; of one that does not, nothing is left after the kill.
-            let _ = child.kill();
-            let _ = child.wait();
+            let _ = child.process.kill();
+            let _ = child.process.wait();
         }
     }
 }
@@ -104,16 +160,36 @@ pub fn child(arguments: &[OsString]) -> Result<bool, BenchError> {
         .into_iter()
         .find(|one| policy_name(*one) == *policy);
     let policy = policy.ok_or_else(|| failed("an unknown way of forking".to_owned()))?;
-    let _database = join(
+    let database = join(
         Path::new(store),
         &text,
         name,
         policy,
         *maps_memory == "true",
     )?;
-    let ended = std::io::stdin().read_to_end(&mut Vec::new());
-    ended.map_err(BenchError::io("standard input"))?;
+    clients(&database)?;
     Ok(true)
+}
+
+/// Has clients ask what each line of the standard input says, when the next one comes.
+fn clients(database: &Database) -> Result<(), BenchError> {
+    let say = |text: &str| {
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "{text}").and_then(|()| out.flush())
+    };
+    let mut lines = std::io::stdin().lines();
+    while let Some(line) = lines.next() {
+        let line = line.map_err(BenchError::io("standard input"))?;
+        let load: Load = serde_json::from_str(&line).map_err(|error| failed(error.to_string()))?;
+        let drawn = load.draw(database)?;
+        say("ready").map_err(BenchError::io("standard output"))?;
+        if lines.next().is_none() {
+            break;
+        }
+        let waits = serde_json::to_string(&drawn.ask(database)?).expect("numbers are JSON");
+        say(&waits).map_err(BenchError::io("standard output"))?;
+    }
+    Ok(())
 }
 
 const ALL_POLICIES: [ForkPolicy; 3] = [

@@ -2,10 +2,12 @@
 
 use std::fmt::Display;
 use std::io::IsTerminal;
+use std::num::NonZeroU32;
 use std::path::Path;
 
 use anyhow::{Context, bail};
 use jindou_bench::child::{self, ChildProgram};
+use jindou_bench::emulate;
 use jindou_bench::graphs;
 use jindou_bench::hostile;
 use jindou_bench::lubm::{Options, measure};
@@ -20,8 +22,9 @@ use serde::Serialize;
 use super::bench_streams;
 use crate::args::BenchCommand;
 use crate::bench_args::{
-    BenchArguments, BenchChildArguments, FabricName, GraphBenchArguments, HostileArguments,
-    MergeBenchArguments, NodesArguments, OperatorArguments, ServedArguments, UpdateBenchArguments,
+    BenchArguments, BenchChildArguments, EmulateArguments, FabricName, GraphBenchArguments,
+    HostileArguments, MergeBenchArguments, NodesArguments, OperatorArguments, ServedArguments,
+    UpdateBenchArguments,
 };
 use crate::output;
 
@@ -33,6 +36,7 @@ pub(crate) fn run(command: BenchCommand) -> anyhow::Result<()> {
         BenchCommand::Operators(arguments) => operators(arguments),
         BenchCommand::Served(arguments) => served(&arguments),
         BenchCommand::Nodes(arguments) => nodes(arguments),
+        BenchCommand::Emulate(arguments) => emulate(arguments),
         BenchCommand::Updates(arguments) => updates(arguments),
         BenchCommand::Hostile(arguments) => hostile(&arguments),
         BenchCommand::Graphs(arguments) => graphs(arguments),
@@ -119,7 +123,27 @@ fn operators(arguments: OperatorArguments) -> anyhow::Result<()> {
 }
 
 fn nodes(arguments: NodesArguments) -> anyhow::Result<()> {
-    let fabric = match (arguments.fabric, arguments.processes) {
+    let (fabric, processes) = reached(arguments.fabric, arguments.processes)?;
+    let options = nodes::Options {
+        universities: arguments.universities.get(),
+        folder: arguments.data,
+        nodes: arguments.nodes.get(),
+        shards: Shards::new(arguments.shards.get())?,
+        fabric,
+        processes,
+        only: arguments.only,
+        runs: arguments.runs.get(),
+    };
+    let report = nodes::measure(&options, note)?;
+    print_report(&report, arguments.json.as_deref())
+}
+
+/// How nodes reach each other, and how they are started where they are processes.
+fn reached(
+    fabric: Option<FabricName>,
+    are_processes: bool,
+) -> anyhow::Result<(NodeFabric, Option<ChildProgram>)> {
+    let fabric = match (fabric, are_processes) {
         (Some(FabricName::Local), true) => {
             bail!("processes do not copy each other's memory: use --fabric shared-memory or tcp")
         }
@@ -127,21 +151,31 @@ fn nodes(arguments: NodesArguments) -> anyhow::Result<()> {
         (Some(FabricName::SharedMemory), _) | (None, true) => NodeFabric::SharedMemory,
         (Some(FabricName::Tcp), _) => NodeFabric::Tcp,
     };
-    let processes = arguments
-        .processes
-        .then(|| ChildProgram::this(&["bench-child"]));
-    let options = nodes::Options {
+    let processes = are_processes.then(|| ChildProgram::this(&["bench-child"]));
+    Ok((fabric, processes.transpose()?))
+}
+
+fn emulate(arguments: EmulateArguments) -> anyhow::Result<()> {
+    let (fabric, processes) = reached(arguments.fabric, arguments.processes)?;
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
+    let options = emulate::Options {
         universities: arguments.universities.get(),
         folder: arguments.data,
-        nodes: arguments.nodes.get(),
+        nodes: arguments.nodes.into_iter().map(NonZeroU32::get).collect(),
         shards: Shards::new(arguments.shards.get())?,
         fabric,
-        processes: processes.transpose()?,
-        only: arguments.only,
-        runs: arguments.runs.get(),
+        processes,
+        clients: arguments.clients.map_or(cores, NonZeroU32::get),
+        length: arguments.seconds,
     };
-    let report = nodes::measure(&options, note)?;
-    print_report(&report, arguments.json.as_deref())
+    let report = emulate::measure(&options, note)?;
+    print_report(&report, arguments.json.as_deref())?;
+    if let Some(folder) = &arguments.plots {
+        for path in report.write_plots(folder)? {
+            note(&path.display().to_string());
+        }
+    }
+    Ok(())
 }
 
 fn served(arguments: &ServedArguments) -> anyhow::Result<()> {

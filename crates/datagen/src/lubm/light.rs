@@ -170,13 +170,20 @@ impl LightLoad {
 
     /// A query of a class drawn by weight.
     pub fn draw(&mut self) -> LightQuery {
-        let total = LightClass::ALL.iter().map(|c| c.weight()).sum();
-        let mut left = self.random.below(total);
-        for class in LightClass::ALL {
-            if left < class.weight() {
+        self.draw_by(&LightClass::ALL.map(LightClass::weight))
+    }
+
+    /// A query of a class drawn by these weights, in the order of [`LightClass::ALL`].
+    ///
+    /// # Panics
+    /// If their sum is zero, or over [`u32::MAX`].
+    pub fn draw_by(&mut self, weights: &[u32; LightClass::ALL.len()]) -> LightQuery {
+        let mut left = self.random.below(weights.iter().sum());
+        for (class, weight) in LightClass::ALL.into_iter().zip(weights) {
+            if left < *weight {
                 return self.draw_of(class);
             }
-            left -= class.weight();
+            left -= weight;
         }
         unreachable!("a number below the sum of weights falls into one of them")
     }
