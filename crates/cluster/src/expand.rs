@@ -98,6 +98,17 @@ impl Sharded {
                 true => cursor.key + 1,
                 false => count.min(cursor.key + room.min(WINDOW)),
             };
+            if let Some((read, list, reader)) = self.read_whole(&asked, cursor.key..end) {
+                let before = *cursor;
+                let found = (&mut *rows, &mut *out);
+                match reader.expand(read, &list, cursor, allowed, budget, found) {
+                    Ok(()) if *cursor == before => return Ok(()),
+                    Ok(()) => is_alone = cursor.offset > 0,
+                    Err(why) if *cursor == begin => return Err(why),
+                    Err(_) => return Ok(()),
+                }
+                continue;
+            }
             let mut found = self.window(&asked, *cursor, end, room);
             rows.append(&mut found.rows);
             out.append(&mut found.ids);
@@ -120,6 +131,22 @@ impl Sharded {
             }
         }
         Ok(())
+    }
+
+    /// What reads the lists of these rows, where each has one and nobody is to be asked for any of them.
+    fn read_whole<'a>(
+        &'a self,
+        asked: &Asked<'a>,
+        rows: Range<usize>,
+    ) -> Option<(GraphRef<'a>, Lists<'a>, Holder<'a>)> {
+        let [list] = asked.lists else { return None };
+        let (read, false) = self.read_in(asked.graph, list.predicate, list.direction) else {
+            return None;
+        };
+        let segment = (list.predicate, list.direction);
+        let reader = self.reader_of(read, segment, &list.keys[rows.clone()])?;
+        let keys = &list.keys[..rows.end];
+        Some((read, Lists { keys, ..*list }, reader))
     }
 
     /// Follows the lists of the rows from the cursor's to `end`; of one row alone from its offset on.

@@ -400,11 +400,7 @@ impl Inner {
     ///
     /// # Errors
     /// As [`Inner::merge`].
-    pub(crate) fn merge_owed(
-        &self,
-        owed: &Owed,
-        deadline: &Deadline,
-    ) -> Result<bool, EngineError> {
+    pub(crate) fn merge_owed(&self, owed: &Owed, deadline: &Deadline) -> Result<bool, EngineError> {
         let _one = self.turn.take(Occupation::Merge, deadline)?;
         let writer = self.take_writer(Occupation::Merge, deadline)?;
         if !writer.latest.is_of_generation_of(&owed.start) {

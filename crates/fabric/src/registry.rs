@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 
-use crate::{FabricError, Region};
 use crate::remote::doorbell::{Bell, Ring as _};
 use crate::remote::memory::{PIECE_BYTES, Served, WORD_BYTES};
 use crate::remote::{
     Action, Batch, BellAddress, Doorbell, MemoryKey, NodeId, Operation, Registration, RemoteMemory,
 };
+use crate::{FabricError, Region};
 
 /// The most memories that a node registers at a time.
 pub(crate) const MAX_REGISTRATIONS: usize = 1 << 20;

@@ -288,7 +288,8 @@ impl Domain {
                 keys,
             };
             let follows = parts.last().is_none_or(|before| before.last < part.first);
-            let is_right = part.first <= part.last && part.stride_bits <= MOST_SHARDS.trailing_zeros();
+            let is_right =
+                part.first <= part.last && part.stride_bits <= MOST_SHARDS.trailing_zeros();
             if !follows || !is_right || part.row != len {
                 return None;
             }

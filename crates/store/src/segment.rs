@@ -346,7 +346,10 @@ impl Segment {
     /// Bytes of the arrays that are read to find the neighbours of a key, and of each of these.
     #[must_use]
     pub fn read_bytes(&self) -> (usize, usize) {
-        let bounds = self.offsets.as_ref().map_or(0, |offsets| 2 * usize::from(offsets.width()));
+        let bounds = self
+            .offsets
+            .as_ref()
+            .map_or(0, |offsets| 2 * usize::from(offsets.width()));
         (bounds, usize::from(self.neighbours.width()))
     }
 
@@ -368,7 +371,12 @@ impl Segment {
     /// # Panics
     /// As [`Segment::neighbours_at`].
     #[inline]
-    pub fn copy(&self, numbers: std::ops::Range<usize>, filter: Option<&IdRanges>, out: &mut Vec<TermId>) {
+    pub fn copy(
+        &self,
+        numbers: std::ops::Range<usize>,
+        filter: Option<&IdRanges>,
+        out: &mut Vec<TermId>,
+    ) {
         self.copy_run(numbers, filter, out);
     }
 

@@ -24,7 +24,9 @@ impl Publishing {
     pub(super) fn start(member: &Arc<Member>, snapshots: &Arc<Snapshots>) -> std::io::Result<Self> {
         let (weak, seen_by) = (Arc::downgrade(member), Arc::clone(snapshots));
         let run = move || publish(&weak, &seen_by);
-        let thread = Builder::new().name("jindou-publish".to_owned()).spawn(run)?;
+        let thread = Builder::new()
+            .name("jindou-publish".to_owned())
+            .spawn(run)?;
         Ok(Self {
             snapshots: Arc::clone(snapshots),
             thread: Some(thread),

@@ -318,7 +318,12 @@ impl Snapshots {
     /// As [`Snapshots::new`].
     pub(super) fn last_base(&self) -> Result<OwnBase, EngineError> {
         let mut cuts = self.cuts.lock();
-        let latest = self.state.lock().recent.back().map(|(_, it)| Arc::clone(it));
+        let latest = self
+            .state
+            .lock()
+            .recent
+            .back()
+            .map(|(_, it)| Arc::clone(it));
         let latest = latest.expect("there is one from the beginning");
         // What is cut of it is offered, as there is no later one.
         let place = self.place_of(&mut cuts, &latest.snapshot)?;

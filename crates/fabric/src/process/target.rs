@@ -11,10 +11,10 @@ use super::node::Peer;
 use super::segment::{Mapped, Place};
 use super::wire::{Item, MESSAGE_WORDS};
 use crate::region::PeerMemory;
-use crate::{FabricError, Region};
 use crate::registry::Target;
 use crate::remote::memory::{WORD_BYTES, check_alignment, check_bounds, read_words, write_words};
 use crate::remote::{Action, Batch, Fields, MemoryKey, NodeId, Operation};
+use crate::{FabricError, Region};
 
 /// What stands behind a `RemoteMemory`.
 pub(super) enum Reach {

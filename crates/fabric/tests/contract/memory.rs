@@ -105,7 +105,10 @@ fn mapped(cluster: &Cluster) {
     if let Some(mapped) = &mapped {
         assert_eq!(mapped[..], bytes[8..4_999]);
     }
-    assert_eq!(mapped.is_some(), here.try_read(&memory, 0, &mut [0]).unwrap());
+    assert_eq!(
+        mapped.is_some(),
+        here.try_read(&memory, 0, &mut [0]).unwrap()
+    );
     drop((registration, offered));
     if let Some(mapped) = mapped {
         assert_eq!(mapped[..], bytes[8..4_999]);
