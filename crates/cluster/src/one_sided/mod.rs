@@ -405,7 +405,7 @@ impl<'a> ReadLists<'a> {
     }
 
     /// Loads of this process reach all of them.
-    fn are_near(&self) -> bool {
+    pub(crate) fn are_near(&self) -> bool {
         self.segments.by_shard.is_none_or(|all| all.are_near)
     }
 }
