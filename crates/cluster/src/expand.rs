@@ -16,6 +16,7 @@ use jindou_partition::Split;
 
 use crate::Sharded;
 use crate::ask::{of_rows, worse};
+use crate::one_sided::{OneSided, ReadLists};
 use crate::rows::Holder;
 
 /// Rows of a window, at most.
@@ -27,6 +28,9 @@ struct Asked<'a> {
     lists: &'a [Lists<'a>],
     allowed: Option<&'a IdRanges>,
 }
+
+/// Lists that are near, and what reads them.
+type NearLists<'a> = (&'a OneSided, Vec<ReadLists<'a>>);
 
 /// What was found of the first rows of a window.
 struct Window {
@@ -98,6 +102,28 @@ impl Sharded {
                 true => cursor.key + 1,
                 false => count.min(cursor.key + room.min(WINDOW)),
             };
+            if let Some((read, list, reader)) = self.read_whole(&asked, cursor.key..end) {
+                let before = *cursor;
+                let found = (&mut *rows, &mut *out);
+                match reader.expand(read, &list, cursor, allowed, budget, found) {
+                    Ok(()) if *cursor == before => return Ok(()),
+                    Ok(()) => is_alone = cursor.offset > 0,
+                    Err(why) if *cursor == begin => return Err(why),
+                    Err(_) => return Ok(()),
+                }
+                continue;
+            }
+            if let Some(all) = self.read_near(&asked, cursor.key..end) {
+                let found = (&mut *rows, &mut *out);
+                if self.intersect(&all, cursor, end, allowed, budget, found) {
+                    is_alone = cursor.offset > 0;
+                    // The places of one list may be shared out: see `GraphSource::expand`.
+                    if count == 1 {
+                        return Ok(());
+                    }
+                    continue;
+                }
+            }
             let mut found = self.window(&asked, *cursor, end, room);
             rows.append(&mut found.rows);
             out.append(&mut found.ids);
@@ -120,6 +146,73 @@ impl Sharded {
             }
         }
         Ok(())
+    }
+
+    /// What reads the lists of these rows, where each has one and nobody is to be asked for any of them.
+    fn read_whole<'a>(
+        &'a self,
+        asked: &Asked<'a>,
+        rows: Range<usize>,
+    ) -> Option<(GraphRef<'a>, Lists<'a>, Holder<'a>)> {
+        let [list] = asked.lists else { return None };
+        let (read, false) = self.read_in(asked.graph, list.predicate, list.direction) else {
+            return None;
+        };
+        let segment = (list.predicate, list.direction);
+        let reader = self.reader_of(read, segment, &list.keys[rows.clone()])?;
+        let keys = &list.keys[..rows.end];
+        Some((read, Lists { keys, ..*list }, reader))
+    }
+
+    /// The lists of these rows, where each has several and loads of this process reach all of them.
+    fn read_near<'a>(&'a self, asked: &Asked<'a>, rows: Range<usize>) -> Option<NearLists<'a>> {
+        let mut all = Vec::with_capacity(asked.lists.len());
+        let mut reader = None;
+        for list in asked.lists {
+            let segment = (list.predicate, list.direction);
+            let (read, false) = self.read_in(asked.graph, list.predicate, list.direction) else {
+                return None;
+            };
+            let Holder::Read(reading) = self.reader_of(read, segment, &list.keys[rows.clone()])?
+            else {
+                return None;
+            };
+            let keys = &list.keys[..rows.end];
+            let lists = reading
+                .reader
+                .lists(reading.segments, &Lists { keys, ..*list });
+            lists.are_near().then_some(())?;
+            all.push(lists);
+            reader = Some(reading.reader);
+        }
+        Some((reader?, all))
+    }
+
+    /// Follows the rows from the cursor's to `end` as far as there is room; false where one was not read, which others
+    /// are to be asked for.
+    fn intersect(
+        &self,
+        (reader, lists): &NearLists<'_>,
+        cursor: &mut Cursor,
+        end: usize,
+        allowed: Option<&IdRanges>,
+        budget: usize,
+        (rows, out): (&mut Vec<u32>, &mut Vec<TermId>),
+    ) -> bool {
+        let begin = *cursor;
+        while cursor.key < end && out.len() < budget {
+            let found = (&mut *rows, &mut *out);
+            if reader
+                .intersect_near(lists, cursor, allowed, budget, found)
+                .is_err()
+            {
+                return *cursor != begin;
+            }
+            if cursor.offset > 0 {
+                break;
+            }
+        }
+        true
     }
 
     /// Follows the lists of the rows from the cursor's to `end`; of one row alone from its offset on.

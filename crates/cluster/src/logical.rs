@@ -13,9 +13,9 @@ use jindou_partition::ShardMap;
 
 use crate::rows::is_of_graph;
 
-/// A thread that sleeps takes some tens of microseconds to wake, a read of memory that is mapped here some
-/// tenths of one.
-pub(crate) const READS_PER_MESSAGE: u32 = 100;
+/// A message, and the thread that sleeps until it comes, take some tens of microseconds, a list that loads of this
+/// process reach some tens of nanoseconds.
+pub(crate) const READS_PER_MESSAGE: u32 = 4_000;
 /// A read of those that fly together over TCP takes a microsecond or two, as a message to the node whose
 /// thread makes it does some tens.
 pub const READS_PER_MESSAGE_BY_TCP: u32 = 16;

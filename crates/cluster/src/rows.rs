@@ -260,6 +260,20 @@ impl Sharded {
         }
     }
 
+    /// What reads the lists of these keys, if nobody is to be asked for one of them.
+    pub(crate) fn reader_of(
+        &self,
+        graph: GraphRef<'_>,
+        segment: (PredicateId, Direction),
+        keys: &[TermId],
+    ) -> Option<Holder<'_>> {
+        let reading = self.reading(graph, segment)?;
+        let has = |key: TermId| reading.has(segment, self.shards.owner(key), key);
+        let mut keys = keys.iter();
+        keys.all(|key| is_of_graph(*key) && has(*key))
+            .then_some(Holder::Read(reading))
+    }
+
     /// As [`GraphSource::expand`] of one list: asks the shard of each key, one after the other. For what was to be read
     /// and is not there any more.
     fn ask_in_turn(

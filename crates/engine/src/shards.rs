@@ -272,7 +272,7 @@ impl CutGraph {
         };
         let offered: Result<Vec<_>, FabricError> = cut.shards.iter().map(offer).collect();
         Ok(Self {
-            readers: nodes.readers(&offered?)?,
+            readers: nodes.readers(&offered?, config.between_shards.is_some())?,
             cut: cut.at(snapshot).expect("it is of this base"),
         })
     }

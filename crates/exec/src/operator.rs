@@ -9,7 +9,9 @@ use crate::ExecError;
 use crate::ForkPolicy;
 use crate::context::Context;
 use crate::execution::Parallel;
-use crate::fork::{Fork, ForkPlace, ForkScan, ForkedChain, fork_key, forks_scan, stays_here};
+use crate::fork::{
+    Fork, ForkPlace, ForkScan, ForkedChain, Forks, fork_key, forks_scan, is_made_ready, stays_here,
+};
 use crate::operators;
 use crate::steps::{self, Behind, Chain, Undecided};
 use crate::table::{Table, VarSet};
@@ -279,9 +281,14 @@ impl<'a> Builder<'a> {
                     return Ok(shared);
                 }
                 let before = steps::needed_before(steps, needed);
+                let rows = input.as_deref().map_or(1.0, |input| input.rows);
                 let input = input.as_deref().map(|input| self.node(input, &before));
                 let input = input.transpose()?;
-                let Some(cx) = self.forked.filter(|_| !stays_here(steps)) else {
+                let may_go_on = |cx: &&Arc<Context>| {
+                    let is_ready = |forks: &Arc<dyn Forks>| is_made_ready(steps, rows, &**forks);
+                    cx.forks.as_ref().is_some_and(is_ready) && !stays_here(steps)
+                };
+                let Some(cx) = self.forked.filter(may_go_on) else {
                     return self.last_steps(input, steps, needed, counted);
                 };
                 let chain = ForkedChain::new((cx, self), steps, (needed, counted));

@@ -159,7 +159,7 @@ impl World {
         let unit = Node {
             operator: Planned::Explore {
                 input: None,
-                steps: Vec::new(),
+                steps: [].into(),
             },
             rows: 1.0,
             id: 0,

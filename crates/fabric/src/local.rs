@@ -170,6 +170,11 @@ impl Fabric for LocalFabric {
         Ok(true)
     }
 
+    fn map(&self, memory: &RemoteMemory) -> Result<Option<Region>, FabricError> {
+        self.own.check()?;
+        memory.handle::<Target>()?.region()
+    }
+
     fn doorbell(&self) -> Result<Doorbell, FabricError> {
         self.own.doorbell()
     }

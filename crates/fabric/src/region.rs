@@ -26,6 +26,18 @@ enum Backing {
     File(MappedFile),
     /// Memory that a fabric lends.
     Lent(Box<dyn LentMemory>),
+    /// What a peer registered.
+    Peer(Box<dyn PeerMemory>),
+}
+
+/// Memory of a peer that loads of this process reach.
+///
+/// # Safety
+/// [`PeerMemory::bytes`] is the same run of initialized bytes at each call, aligned to eight bytes, valid
+/// for reads until the value is dropped, and nobody writes to it.
+pub(crate) unsafe trait PeerMemory: Send + Sync {
+    /// The memory.
+    fn bytes(&self) -> NonNull<[u8]>;
 }
 
 /// Memory that a fabric allocates so that peers can reach it, for a region or for shared words.
@@ -77,6 +89,9 @@ impl Backing {
             // SAFETY: the memory is there until it is dropped, which is after `self`, and nobody
             // writes to it any more: its builder is gone.
             Self::Lent(memory) => unsafe { memory.bytes().as_ref() },
+            // SAFETY: the memory is there until it is dropped, which is after `self`, and nobody
+            // writes to it.
+            Self::Peer(memory) => unsafe { memory.bytes().as_ref() },
         }
     }
 }
@@ -141,7 +156,7 @@ impl Region {
     pub(crate) fn lender<T: LentMemory>(&self) -> Option<&T> {
         match &self.memory.backing {
             Backing::Lent(memory) => (&**memory as &dyn Any).downcast_ref(),
-            Backing::Words(_) | Backing::Mapped(_) | Backing::File(_) => None,
+            Backing::Words(_) | Backing::Mapped(_) | Backing::File(_) | Backing::Peer(_) => None,
         }
     }
 
@@ -164,6 +179,12 @@ impl Region {
         let mut builder = RegionBuilder::new(bytes.len());
         builder.copy_from_slice(bytes);
         builder.finish()
+    }
+
+    /// All of a peer's memory.
+    pub(crate) fn of_peer(memory: Box<dyn PeerMemory>) -> Self {
+        let length = memory.bytes().len();
+        Self::of_memory(Backing::Peer(memory), length)
     }
 
     /// Maps `file` from its start to its present end.
@@ -200,7 +221,7 @@ impl Region {
     pub fn is_damaged(&self) -> bool {
         match &self.memory.backing {
             Backing::File(file) => file.is_damaged(),
-            Backing::Words(_) | Backing::Mapped(_) | Backing::Lent(_) => false,
+            Backing::Words(_) | Backing::Mapped(_) | Backing::Lent(_) | Backing::Peer(_) => false,
         }
     }
 

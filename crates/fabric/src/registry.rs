@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 
-use crate::FabricError;
 use crate::remote::doorbell::{Bell, Ring as _};
 use crate::remote::memory::{PIECE_BYTES, Served, WORD_BYTES};
 use crate::remote::{
     Action, Batch, BellAddress, Doorbell, MemoryKey, NodeId, Operation, Registration, RemoteMemory,
 };
+use crate::{FabricError, Region};
 
 /// The most memories that a node registers at a time.
 pub(crate) const MAX_REGISTRATIONS: usize = 1 << 20;
@@ -76,6 +76,16 @@ impl Target {
     pub(crate) fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), FabricError> {
         let node = self.owner.node();
         self.with(|served| served.read(node, offset, into))
+    }
+
+    /// The memory, unless it is shared words.
+    pub(crate) fn region(&self) -> Result<Option<Region>, FabricError> {
+        self.with(|served| {
+            Ok(match served {
+                Served::Region(region) => Some(region.clone()),
+                Served::Shared(_) => None,
+            })
+        })
     }
 
     /// Does an operation on this memory, large ones in pieces.

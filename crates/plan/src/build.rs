@@ -1,5 +1,7 @@
 //! How does a query in its logical form become a plan?
 
+use std::sync::Arc;
+
 use crate::algebra::{LogicalForm, Query};
 use crate::convert::narrow;
 use crate::error::PlanError;
@@ -151,7 +153,7 @@ impl Numbering<'_> {
         node.id = self.take();
         match &mut node.operator {
             Operator::Explore { input, steps } => {
-                self.steps(steps);
+                self.steps(Arc::get_mut(steps).expect("nobody else has a plan that is made"));
                 if let Some(input) = input {
                     self.node(input);
                 }

@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 use std::mem;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use jindou_model::{Direction, TermId};
 use oxrdf::{NamedNode, Term};
@@ -366,8 +366,8 @@ pub enum Operator {
     Explore {
         /// Where rows come from.
         input: Option<Box<Node>>,
-        /// In this order.
-        steps: Vec<PlannedStep>,
+        /// In this order; shared with whatever goes on with them elsewhere.
+        steps: Arc<[PlannedStep]>,
     },
     /// Join of two independent sides on all variables they share; where one may be unbound, by
     /// SPARQL's compatibility. No shared variable: the cross product, planned only where the

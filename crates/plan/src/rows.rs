@@ -105,7 +105,7 @@ impl Rows {
             input => node(
                 Operator::Explore {
                     input,
-                    steps: self.steps,
+                    steps: self.steps.into(),
                 },
                 self.rows,
             ),

@@ -5,6 +5,7 @@ use jindou_model::{Narrow, with_narrow};
 
 use crate::StoreError;
 use crate::image::{ImageReader, ImageWriter};
+use crate::layout::ArrayLayout;
 
 /// A column that is filled in any order, or from its beginning on.
 pub(crate) struct ColumnBuilder {
@@ -98,6 +99,18 @@ pub struct Column {
 }
 
 impl Column {
+    /// An array that lies in a region; `None` where it does not, as of a layout that another one told of.
+    pub(crate) fn placed(array: &ArrayLayout, region: &Region) -> Option<Self> {
+        let len = usize::try_from(array.len).ok()?;
+        matches!(array.width, 1 | 2 | 4 | 8).then_some(())?;
+        Some(Self {
+            region: array.region(region)?,
+            base: array.base,
+            width: array.width,
+            len,
+        })
+    }
+
     /// A column of these numbers, in the narrowest width that holds them.
     #[must_use]
     pub fn from_values(values: &[u64]) -> Self {

@@ -265,6 +265,40 @@ impl Domain {
         self.parts.iter().map(part).collect()
     }
 
+    /// The domain whose parts lie so in a region; `None` where they do not, or contradict each other. What
+    /// their arrays hold is not looked at: a key may have any row then.
+    pub(crate) fn placed(layout: &[PartLayout], region: &Region) -> Option<Self> {
+        let mut parts: Vec<Part> = Vec::with_capacity(layout.len());
+        let mut len = 0_usize;
+        for part in layout {
+            let keys = match &part.keys {
+                KeysLayout::Dense => Keys::Dense,
+                KeysLayout::Bitmap(array) if array.width == 8 => {
+                    Keys::Bitmap(array.region(region)?)
+                }
+                KeysLayout::Bitmap(_) => return None,
+                KeysLayout::Sorted(array) => Keys::Sorted(Column::placed(array, region)?),
+            };
+            let part = Part {
+                first: part.first,
+                last: part.last,
+                row: usize::try_from(part.row).ok()?,
+                len: usize::try_from(part.len).ok()?,
+                stride_bits: part.stride_bits,
+                keys,
+            };
+            let follows = parts.last().is_none_or(|before| before.last < part.first);
+            let is_right =
+                part.first <= part.last && part.stride_bits <= MOST_SHARDS.trailing_zeros();
+            if !follows || !is_right || part.row != len {
+                return None;
+            }
+            len = len.checked_add(part.len)?;
+            parts.push(part);
+        }
+        Some(Self { parts, len })
+    }
+
     /// Looks up every key: does it have the row of its place?
     pub(crate) fn is_sound(&self) -> bool {
         let mut rows = 0;

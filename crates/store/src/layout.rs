@@ -46,6 +46,14 @@ impl ArrayLayout {
         place(numbers.start)..place(numbers.end)
     }
 
+    /// Its bytes; `None` if they are not in this region, or not aligned there.
+    pub(crate) fn region(&self, of: &Region) -> Option<Region> {
+        let begin = usize::try_from(self.offset).ok()?;
+        let bytes = self.len.checked_mul(u64::from(self.width))?;
+        let end = begin.checked_add(usize::try_from(bytes).ok()?)?;
+        (end <= of.len() && begin.is_multiple_of(8)).then(|| of.slice(begin..end))
+    }
+
     /// The numbers of these bytes, which are some whole ones of the array.
     pub fn numbers<'a>(&self, bytes: &'a [u8]) -> impl ExactSizeIterator<Item = u64> + 'a {
         let base = self.base;
@@ -243,9 +251,11 @@ impl SegmentLayout {
     /// Appends the neighbours of these bytes, which are some of those at
     /// [`SegmentLayout::list_bytes`].
     pub fn push_list(&self, bytes: &[u8], out: &mut Vec<TermId>) {
-        let ids = self.neighbours.numbers(bytes);
-        let ids = ids.filter(|raw| Some(*raw) != self.hole);
-        out.extend(ids.map(TermId::from_raw));
+        let ids = self.neighbours.numbers(bytes).map(TermId::from_raw);
+        match self.hole {
+            None => out.extend(ids),
+            Some(hole) => out.extend(ids.filter(|id| id.raw() != hole)),
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! sorted neighbours of all rows in one column. Where every key has exactly one neighbour the
 //! offsets are left out, and a neighbour is one load away.
 
+use jindou_fabric::Region;
 use jindou_model::{Cursor, IdRanges, Neighbours, ShardId, TermId, with_narrow};
 use jindou_partition::Shards;
 
@@ -308,6 +309,77 @@ impl Segment {
         (self.domain.key_at(row), neighbour)
     }
 
+    /// A segment whose arrays lie so in a region, as those of another node do that are mapped here; `None`
+    /// where they do not. What they hold is not looked at: see [`Segment::find`].
+    #[must_use]
+    pub fn placed(layout: &SegmentLayout, region: &Region) -> Option<Self> {
+        let offsets = layout.offsets.as_ref();
+        let offsets = offsets.map(|array| Column::placed(array, region).ok_or(()));
+        Some(Self {
+            domain: Domain::placed(&layout.domain, region)?,
+            offsets: offsets.transpose().ok()?,
+            neighbours: Column::placed(&layout.neighbours, region)?,
+            hole: layout.hole.unwrap_or(NO_HOLE),
+        })
+    }
+
+    /// The neighbours of a key, by their numbers: none of one without a row. `None` where the arrays contradict
+    /// each other, as those of a [placed](Segment::placed) segment may.
+    #[inline]
+    #[must_use]
+    pub fn find(&self, key: TermId) -> Option<std::ops::Range<usize>> {
+        let Some(row) = self.domain.row(key) else {
+            return Some(0..0);
+        };
+        match &self.offsets {
+            None if row >= self.neighbours.len() => None,
+            None if self.has_holes() && self.neighbours.get(row) == self.hole => Some(0..0),
+            None => Some(row..row + 1),
+            Some(offsets) if row + 1 >= offsets.len() => None,
+            Some(offsets) => {
+                let (begin, end) = (offsets.get(row) as usize, offsets.get(row + 1) as usize);
+                (begin <= end && end <= self.neighbours.len()).then_some(begin..end)
+            }
+        }
+    }
+
+    /// Bytes of the arrays that are read to find the neighbours of a key, and of each of these.
+    #[must_use]
+    pub fn read_bytes(&self) -> (usize, usize) {
+        let bounds = self
+            .offsets
+            .as_ref()
+            .map_or(0, |offsets| 2 * usize::from(offsets.width()));
+        (bounds, usize::from(self.neighbours.width()))
+    }
+
+    /// Neighbours by their numbers, all of one key.
+    ///
+    /// # Panics
+    /// If there are no such.
+    #[inline]
+    #[must_use]
+    pub fn neighbours_at(&self, numbers: std::ops::Range<usize>) -> Neighbours<'_> {
+        Neighbours::Run {
+            base: self.neighbours.base(),
+            items: self.neighbours.narrow().slice(numbers),
+        }
+    }
+
+    /// Appends those neighbours by their numbers, all of one key, that are in `filter`.
+    ///
+    /// # Panics
+    /// As [`Segment::neighbours_at`].
+    #[inline]
+    pub fn copy(
+        &self,
+        numbers: std::ops::Range<usize>,
+        filter: Option<&IdRanges>,
+        out: &mut Vec<TermId>,
+    ) {
+        self.copy_run(numbers, filter, out);
+    }
+
     /// The neighbours of many keys: appends one entry a key to `out`.
     pub fn locate<'a>(&'a self, keys: &[TermId], out: &mut Vec<Neighbours<'a>>) {
         let mut rows = Vec::with_capacity(keys.len().min(LOOKUP_BATCH));
@@ -511,7 +583,7 @@ impl Segment {
             };
             let found = items.slice(begin..from);
             with_narrow!(found, items => out.extend(
-                items.iter().map(|item| TermId::from_raw(base + u64::from(*item)))
+                items.iter().map(|item| TermId::from_raw(base.wrapping_add(u64::from(*item))))
             ));
             if from == items.len() {
                 return;

@@ -15,7 +15,7 @@ use super::{Member, OwnBase, user};
 use crate::Advert;
 use crate::advert::BaseTags;
 use crate::hello::MOST_MESSAGE_BYTES;
-use crate::one_sided::{Alike, Opened};
+use crate::one_sided::{Alike, Offered, Opened};
 
 /// Bases of a peer that are read.
 const MOST_BASES: usize = 2;
@@ -59,9 +59,19 @@ pub(super) fn alike(tags: &BaseTags, bases: &[Arc<PeerBase>]) -> (Vec<Arc<Alike>
     (each.into_iter().map(Arc::new).collect(), any)
 }
 
+/// The shards of a base of this node, ready to be read as those of others are.
+pub(super) struct OwnOpened {
+    pub(super) tags: BaseTags,
+    pub(super) shards: Vec<(ShardId, Opened)>,
+    /// What offers them.
+    _offered: OwnBase,
+}
+
 /// The base that peers are told of.
 pub(super) struct OwnBases {
     state: Mutex<(u64, OwnBase)>,
+    /// The one that was opened last.
+    opened: Mutex<Option<(u64, Arc<OwnOpened>)>>,
     /// Held while pieces of an advert are sent, so that none of another one comes between.
     sending: Mutex<()>,
 }
@@ -70,6 +80,7 @@ impl OwnBases {
     pub(super) fn new(base: OwnBase) -> Self {
         Self {
             state: Mutex::new((1, base)),
+            opened: Mutex::default(),
             sending: Mutex::default(),
         }
     }
@@ -86,6 +97,31 @@ impl OwnBases {
                 .map(|(shard, offered)| (*shard, offered.publication().clone()))
                 .collect(),
         }
+    }
+
+    /// Its shards, to be read by this node.
+    ///
+    /// # Errors
+    /// Those of [`Fabric::open`].
+    pub(super) fn opened(&self, fabric: &dyn Fabric) -> Result<Arc<OwnOpened>, FabricError> {
+        let (number, base) = self.state.lock().clone();
+        let mut last = self.opened.lock();
+        if let Some((of, opened)) = &*last
+            && *of == number
+        {
+            return Ok(Arc::clone(opened));
+        }
+        let open = |(shard, offered): &(ShardId, Arc<Offered>)| {
+            Ok((*shard, Opened::new(offered.publication(), fabric, None)?))
+        };
+        let shards: Result<_, FabricError> = base.shards.iter().map(open).collect();
+        let opened = Arc::new(OwnOpened {
+            tags: Arc::clone(&base.tags),
+            shards: shards?,
+            _offered: base,
+        });
+        *last = Some((number, Arc::clone(&opened)));
+        Ok(opened)
     }
 
     pub(super) fn tags(&self) -> BaseTags {
@@ -113,7 +149,10 @@ impl Member {
             );
             *state = (state.0 + 1, base);
         }
-        let links = self.links.lock().clone();
+        let links = self.links.lock();
+        // It reads its own shards as those of others.
+        self.look(&links);
+        let links = links.clone();
         self.send_advert(links.iter().flatten());
     }
 

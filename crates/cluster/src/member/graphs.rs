@@ -19,7 +19,7 @@ use super::joining::PeerLink;
 use crate::advert::BaseTags;
 use crate::calls::{ServedId, ServedShards};
 use crate::logical::{READS_PER_MESSAGE, READS_PER_MESSAGE_BY_TCP};
-use crate::one_sided::{Offered, OneSided};
+use crate::one_sided::{Alike, Offered, OneSided};
 use crate::{ChangedLists, Sharded};
 
 /// Bases of this node for which what reads those of others is kept: the last one, and the one before for queries that
@@ -130,6 +130,16 @@ impl Views {
                 reader.attach_opened((*shard, node), &bases.collect::<Vec<_>>(), &any);
             }
             reader.keep(Arc::clone(link) as _);
+        }
+        match member.bases.opened(&*member.fabric) {
+            Ok(own) => {
+                let alike = Arc::new(Alike::of(tags, &own.tags));
+                for (shard, opened) in &own.shards {
+                    reader.attach_opened((*shard, member.here()), &[(opened, &alike)], &alike);
+                }
+                reader.keep(own);
+            }
+            Err(error) => tracing::warn!(%error, "this node does not read its own shards"),
         }
         let reader = Arc::new(reader);
         readers.truncate(MOST_READERS - 1);

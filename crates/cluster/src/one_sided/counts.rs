@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use jindou_store::Segment;
+
 /// What a node has read of others, and asked them, since it began.
 #[derive(Debug, Default)]
 pub struct ReadCounts {
@@ -30,10 +32,51 @@ pub struct RemoteReads {
     pub message_bytes: u64,
 }
 
+/// Reads of one call that were done by loads of this process.
+#[derive(Default)]
+pub(super) struct NearReads {
+    pub(super) reads: u64,
+    pub(super) bytes: u64,
+    pub(super) has_bounds: bool,
+    pub(super) has_lists: bool,
+}
+
+impl NearReads {
+    /// The bounds of a list, and so many of its neighbours.
+    #[inline]
+    pub(super) fn count(&mut self, segment: &Segment, neighbours: usize) {
+        let (bounds, each) = segment.read_bytes();
+        self.bounds(bounds);
+        if neighbours > 0 {
+            self.reads += 1;
+            self.bytes += (neighbours * each) as u64;
+            self.has_lists = true;
+        }
+    }
+
+    fn bounds(&mut self, bytes: usize) {
+        if bytes > 0 {
+            self.reads += 1;
+            self.bytes += bytes as u64;
+            self.has_bounds = true;
+        }
+    }
+}
+
 impl ReadCounts {
     pub(super) fn count_read(&self, bytes: usize) {
         self.reads.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Counts reads that were done by loads of this process, as if they had flown in as many batches.
+    pub(super) fn count_near(&self, near: &NearReads) {
+        if near.reads > 0 {
+            self.reads.fetch_add(near.reads, Ordering::Relaxed);
+            self.bytes.fetch_add(near.bytes, Ordering::Relaxed);
+            let batches = u64::from(near.has_bounds) + u64::from(near.has_lists);
+            self.batches.fetch_add(batches, Ordering::Relaxed);
+        }
     }
 
     pub(super) fn count_batch(&self) {

@@ -7,6 +7,7 @@
 
 mod alike;
 mod counts;
+mod near;
 mod opened;
 mod publication;
 mod segment;
@@ -21,7 +22,7 @@ use jindou_model::{
     Cursor, Direction, GraphRef, IdRanges, Lists, NodeId, PredicateId, ShardId, TermId, Unavailable,
 };
 use jindou_partition::Shards;
-use jindou_store::LayerKind;
+use jindou_store::{LayerKind, Segment};
 use rustc_hash::FxHashMap;
 
 pub(crate) use alike::Alike;
@@ -57,7 +58,11 @@ struct Holder {
 }
 
 /// By shard; none of those without such a segment.
-type BySegment = Box<[Option<Arc<RemoteSegment>>]>;
+struct BySegment {
+    by_shard: Box<[Option<Arc<RemoteSegment>>]>,
+    /// Loads of this process reach all of them.
+    are_near: bool,
+}
 
 /// The segments of a predicate in one direction.
 #[derive(Clone, Copy)]
@@ -132,9 +137,13 @@ impl OneSided {
                 if !alike.has(name.1) || bases[..place].iter().any(is_in) {
                     continue;
                 }
-                let none = || (0..count).map(|_| None).collect();
-                let by_shard = self.segments.entry(*name).or_insert_with(none);
-                by_shard[shard.0 as usize] = Some(Arc::clone(segment));
+                let none = || BySegment {
+                    by_shard: (0..count).map(|_| None).collect(),
+                    are_near: true,
+                };
+                let all = self.segments.entry(*name).or_insert_with(none);
+                all.by_shard[shard.0 as usize] = Some(Arc::clone(segment));
+                all.are_near &= segment.near().is_some();
             }
         }
         let alike = Arc::clone(in_any);
@@ -166,8 +175,15 @@ impl OneSided {
         let Some(holder) = &self.holders[place] else {
             return false;
         };
-        let segment = of.by_shard.and_then(|by_shard| by_shard[place].as_deref());
+        let segment = of.by_shard.and_then(|all| all.by_shard[place].as_deref());
         holder.alike.has(of.predicate) && !segment.is_some_and(RemoteSegment::is_taken_back)
+    }
+
+    /// True of a shard that another node has.
+    #[inline]
+    fn is_of_other(&self, shard: ShardId) -> bool {
+        let holder = self.holders[shard.0 as usize].as_ref();
+        holder.is_some_and(|holder| holder.node != self.fabric.node())
     }
 
     /// Lists of keys in these segments, all of which are of shards that are read here.
@@ -285,6 +301,9 @@ impl OneSided {
         budget: usize,
         (rows, out): (&mut Vec<u32>, &mut Vec<TermId>),
     ) -> Result<(), NotRead> {
+        if of.are_near() {
+            return self.expand_near(of, cursor, allowed, budget, (rows, out));
+        }
         let count = of.list.keys.len();
         while cursor.key < count && out.len() < budget {
             let room = budget - out.len();
@@ -309,6 +328,11 @@ impl OneSided {
 
     /// As [`GraphSource::places`](jindou_exec::GraphSource::places).
     pub(crate) fn places(&self, of: &ReadLists<'_>) -> Result<u64, NotRead> {
+        if of.are_near() {
+            let mut places = 0;
+            self.for_each_near(of, false, |_, list| places += near::length(&list))?;
+            return Ok(places);
+        }
         let located = self.locate(of, of.list.keys)?;
         Ok(located.iter().map(|(_, list)| length(list)).sum())
     }
@@ -322,6 +346,16 @@ impl OneSided {
         rows: &mut Vec<u32>,
         undecided: &mut Vec<u32>,
     ) -> Result<(), NotRead> {
+        if of.are_near() {
+            return self.for_each_near(of, true, |place, list| {
+                let holds = |(segment, numbers): (&Segment, Range<usize>)| {
+                    segment.neighbours_at(numbers).contains(to[place])
+                };
+                if list.is_some_and(holds) {
+                    rows.push(place as u32);
+                }
+            });
+        }
         let mut first = 0;
         for keys in of.list.keys.chunks(KEYS_AT_ONCE) {
             let mut located = self.locate(of, keys)?;
@@ -349,6 +383,9 @@ impl OneSided {
         out: &mut Vec<u64>,
         undecided: &mut Vec<u32>,
     ) -> Result<(), NotRead> {
+        if of.are_near() {
+            return self.for_each_near(of, false, |_, list| out.push(near::length(&list)));
+        }
         for keys in of.list.keys.chunks(KEYS_AT_ONCE) {
             for (segment, list) in self.locate(of, keys)? {
                 if segment.is_some_and(RemoteSegment::has_holes) {
@@ -364,8 +401,12 @@ impl OneSided {
 impl<'a> ReadLists<'a> {
     /// The segment of a shard, if it has one.
     fn segment(&self, shard: ShardId) -> Option<&'a RemoteSegment> {
-        let by_shard = self.segments.by_shard?;
-        by_shard[shard.0 as usize].as_deref()
+        self.segments.by_shard?.by_shard[shard.0 as usize].as_deref()
+    }
+
+    /// Loads of this process reach all of them.
+    pub(crate) fn are_near(&self) -> bool {
+        self.segments.by_shard.is_none_or(|all| all.are_near)
     }
 }
 

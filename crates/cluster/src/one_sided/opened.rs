@@ -41,12 +41,12 @@ impl Opened {
             });
             let segment = match (known, opened.get(&layout.region)) {
                 (Some(known), _) => known,
-                (None, Some(memory)) => RemoteSegment::shared(layout, memory),
+                (None, Some(memory)) => RemoteSegment::shared(layout, memory)?,
                 (None, None) => {
                     let memory = fabric.open(key)?;
-                    let segment = RemoteSegment::shared(layout, &memory);
-                    opened.insert(layout.region, memory);
-                    segment
+                    let mapped = fabric.map(&memory)?;
+                    let memory = opened.entry(layout.region).or_insert((memory, mapped));
+                    RemoteSegment::shared(layout, memory)?
                 }
             };
             segments.insert(*name, segment);

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use jindou_fabric::FabricError;
 use jindou_fabric::remote::{Batch, Completed, Fabric, Interrupt, OperationId, RemoteMemory};
+use jindou_fabric::{FabricError, Region};
 use jindou_model::TermId;
-use jindou_store::{KeysLayout, SegmentLayout};
+use jindou_store::{KeysLayout, Segment, SegmentLayout};
 
 use super::counts::ReadCounts;
 
@@ -117,16 +117,36 @@ pub(super) struct RemoteSegment {
     domain: OnceLock<Box<[CopiedArray]>>,
     /// Its node does not offer the memory any more.
     is_taken_back: AtomicBool,
+    /// Where loads of this process reach it: no reads are needed then.
+    near: Option<Segment>,
 }
 
 impl RemoteSegment {
-    pub(super) fn shared(layout: &SegmentLayout, memory: &RemoteMemory) -> Arc<Self> {
-        Arc::new(Self {
+    /// A segment in memory that is open, and that is this region if it is mapped.
+    ///
+    /// # Errors
+    /// [`FabricError::Malformed`] if it does not lie there.
+    pub(super) fn shared(
+        layout: &SegmentLayout,
+        (memory, mapped): &(RemoteMemory, Option<Region>),
+    ) -> Result<Arc<Self>, FabricError> {
+        let place = |region| {
+            let near = Segment::placed(layout, region);
+            near.ok_or(FabricError::Malformed("layout of a segment"))
+        };
+        Ok(Arc::new(Self {
             layout: layout.clone(),
             memory: memory.clone(),
             domain: OnceLock::new(),
             is_taken_back: AtomicBool::new(false),
-        })
+            near: mapped.as_ref().map(place).transpose()?,
+        }))
+    }
+
+    /// The segment, where it needs no reads.
+    #[inline]
+    pub(super) fn near(&self) -> Option<&Segment> {
+        self.near.as_ref()
     }
 
     pub(super) fn layout(&self) -> &SegmentLayout {

@@ -115,14 +115,15 @@ impl Nodes {
         sums.fold(RemoteReads::default(), RemoteReads::and)
     }
 
-    /// What reads the lists of the shards of others at each node, by node: they lie where they are `offered`,
-    /// by shard.
+    /// What reads the lists of shards at each node, by node: they lie where they are `offered`, by shard. Those of
+    /// its own, too, unless they are to be `asked`.
     ///
     /// # Errors
     /// [`EngineError::Fabric`] where a node cannot open the memory of another one.
     pub(super) fn readers(
         &self,
         offered: &[Arc<Offered>],
+        are_asked: bool,
     ) -> Result<Vec<Arc<OneSided>>, EngineError> {
         let map = self.logical.map();
         let reader = |here: NodeId| {
@@ -130,7 +131,7 @@ impl Nodes {
             let mut reader = OneSided::new(map.shards(), &node.fabric, &node.counts);
             for (shard, offered) in map.shards().all().zip(offered) {
                 let holder = map.holder(shard);
-                if holder != here {
+                if holder != here || !are_asked {
                     let kept = Arc::clone(offered) as _;
                     reader.attach((shard, holder), offered.publication(), kept)?;
                 }

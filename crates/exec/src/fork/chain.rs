@@ -42,7 +42,7 @@ pub(crate) struct ForkedChain {
 
 /// Steps of a plan that is here, or of one of another node.
 pub(super) enum Steps {
-    Planned(Box<[PlannedStep]>),
+    Planned(Arc<[PlannedStep]>),
     Decoded(DecodedSteps),
 }
 
@@ -63,11 +63,11 @@ pub(super) type Encoded = Mutex<FxHashMap<usize, (Arc<[u8]>, Booked)>>;
 impl ForkedChain {
     pub(crate) fn new(
         (cx, builder): (&Arc<Context>, &Builder<'_>),
-        steps: &[PlannedStep],
+        steps: &Arc<[PlannedStep]>,
         (needed, counted): (&VarSet, bool),
     ) -> Self {
         Self {
-            steps: Steps::Planned(steps.into()),
+            steps: Steps::Planned(Arc::clone(steps)),
             needed: needed.clone(),
             counted,
             variables: builder.variable_count(),

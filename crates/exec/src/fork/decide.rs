@@ -12,6 +12,26 @@ pub(crate) fn may_fork(forks: &dyn Forks) -> bool {
     forks.nodes() > 1 && forks.policy() != ForkPolicy::InPlace
 }
 
+/// A chain that is expected to read one in so many of the lists from which on rows are better sent is not made ready
+/// for that: it would cost a light query more than its reads do.
+const UNDERESTIMATE: f64 = 16.0;
+
+/// True if rows of a chain of these steps, which has so many before the first, may well go on at other nodes.
+pub(crate) fn is_made_ready(steps: &[PlannedStep], before: f64, forks: &dyn Forks) -> bool {
+    let most = steps
+        .iter()
+        .map(|planned| planned.rows)
+        .fold(before, f64::max);
+    match forks.policy() {
+        ForkPolicy::InPlace => false,
+        ForkPolicy::ForkJoin => true,
+        ForkPolicy::Dynamic => {
+            let reads = most * f64::from(READS_PER_KEY);
+            reads * UNDERESTIMATE > f64::from(cost_of_forks(forks))
+        }
+    }
+}
+
 /// What a step is to be near to: the first of these that is bound.
 pub(crate) type ForkKey = Vec<Slot>;
 

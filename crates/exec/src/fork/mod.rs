@@ -32,7 +32,7 @@ use jindou_model::{NodeId, SnapshotNumber, TermId};
 
 pub use arrived::{Arrived, Resources};
 pub(crate) use chain::{ForkPlace, ForkedChain};
-pub(crate) use decide::{ForkKey, fork_key, forks_scan, may_fork, stays_here};
+pub(crate) use decide::{ForkKey, fork_key, forks_scan, is_made_ready, may_fork, stays_here};
 pub(crate) use messages::QueryMessages;
 pub use messages::{ChainId, ForkNode, MessageLimits, Messages, QueryId, SubQueryId};
 pub(crate) use split::{Fork, ForkScan};

@@ -413,6 +413,15 @@ impl Fabric for ProcessFabric {
         Ok(true)
     }
 
+    fn map(&self, memory: &RemoteMemory) -> Result<Option<Region>, FabricError> {
+        self.node.check()?;
+        match memory.handle::<Reach>()? {
+            Reach::Own(target) => target.region(),
+            Reach::Neighbours(memory) => memory.region(),
+            Reach::Served { .. } => Ok(None),
+        }
+    }
+
     fn doorbell(&self) -> Result<Doorbell, FabricError> {
         self.node.table.doorbell(self.node.id())
     }

@@ -10,10 +10,11 @@ use super::flight::Messages;
 use super::node::Peer;
 use super::segment::{Mapped, Place};
 use super::wire::{Item, MESSAGE_WORDS};
-use crate::FabricError;
+use crate::region::PeerMemory;
 use crate::registry::Target;
 use crate::remote::memory::{WORD_BYTES, check_alignment, check_bounds, read_words, write_words};
 use crate::remote::{Action, Batch, Fields, MemoryKey, NodeId, Operation};
+use crate::{FabricError, Region};
 
 /// What stands behind a `RemoteMemory`.
 pub(super) enum Reach {
@@ -83,11 +84,26 @@ fn checksum(node: NodeId, length: u64, name: &[u8]) -> u64 {
 /// Memory of a node on this machine, mapped into this process.
 pub(super) struct NeighbourMemory {
     peer: Arc<Peer>,
-    mapped: Mapped,
+    mapped: Arc<Mapped>,
     number: u64,
     slot: u64,
     is_shared: bool,
     length: u64,
+}
+
+/// The bytes of a neighbour's region.
+struct NeighbourRegion {
+    mapped: Arc<Mapped>,
+    length: usize,
+}
+
+// SAFETY: the bytes lie in the mapping, as was found when it was opened, which is aligned to words and there for
+// as long as `self`. The owner made them a region, to which nobody writes while it is registered, nor
+// after: the memory is given back then, and stays as it is for those who have it mapped.
+unsafe impl PeerMemory for NeighbourRegion {
+    fn bytes(&self) -> NonNull<[u8]> {
+        NonNull::slice_from_raw_parts(self.mapped.start(), self.length)
+    }
 }
 
 impl NeighbourMemory {
@@ -95,7 +111,7 @@ impl NeighbourMemory {
     pub(super) fn new(peer: Arc<Peer>, mapped: Mapped, name: &KeyName, length: u64) -> Self {
         Self {
             peer,
-            mapped,
+            mapped: Arc::new(mapped),
             number: name.number,
             slot: name.slot,
             is_shared: name.is_shared,
@@ -111,6 +127,18 @@ impl NeighbourMemory {
             return Ok(());
         }
         Err(FabricError::Unregistered(self.peer.node()))
+    }
+
+    /// The memory, unless it is shared words.
+    pub(super) fn region(&self) -> Result<Option<Region>, FabricError> {
+        self.check()?;
+        if self.is_shared {
+            return Ok(None);
+        }
+        Ok(Some(Region::of_peer(Box::new(NeighbourRegion {
+            mapped: Arc::clone(&self.mapped),
+            length: self.length as usize,
+        }))))
     }
 
     fn words(&self) -> Result<&[AtomicU64], FabricError> {

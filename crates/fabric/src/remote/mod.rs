@@ -97,6 +97,17 @@ pub trait Fabric: Send + Sync {
         Ok(false)
     }
 
+    /// A memory that holds a region, as a region of this process, if its loads reach it. It stays as it is for
+    /// as long as that is held, also when the owner takes the memory back, or is gone. `None` of shared
+    /// words, and where a batch is the only way.
+    ///
+    /// # Errors
+    /// [`FabricError::Unregistered`], [`FabricError::PeerLost`].
+    fn map(&self, memory: &RemoteMemory) -> Result<Option<Region>, FabricError> {
+        let _ = memory;
+        Ok(None)
+    }
+
     /// A bell of this node that nobody has rung.
     ///
     /// # Errors

@@ -32,6 +32,7 @@ pub(super) const CASES: &[Case] = &[
     ("what_is_no_longer_registered_is_not_reached", 2, stale),
     ("keys_are_not_used_again", 1, unique),
     ("a_file_that_lost_bytes_is_an_error", 2, damaged),
+    ("what_is_mapped_stays_as_it_is", 2, mapped),
 ];
 
 fn numbers(cluster: &Cluster) {
@@ -91,6 +92,31 @@ fn slices(cluster: &Cluster) {
     let memory = open(&*here, registration.key()).unwrap();
     assert_eq!(read(&*here, &memory, 0, 24).unwrap(), bytes[16..40]);
     assert_eq!(read(&*here, &memory, 23, 1).unwrap(), bytes[39..40]);
+}
+
+fn mapped(cluster: &Cluster) {
+    let (here, there) = (cluster.fabric(0), cluster.fabric(1));
+    let bytes = pattern(5_000, 3);
+    let offered = region(&*there, &bytes);
+    let registration = there.register(&offered.slice(8..4_999)).unwrap();
+    let memory = open(&*here, registration.key()).unwrap();
+    let mapped = here.map(&memory).unwrap();
+    // Whether it is mapped depends on the fabric, and what it is then does not.
+    if let Some(mapped) = &mapped {
+        assert_eq!(mapped[..], bytes[8..4_999]);
+    }
+    assert_eq!(
+        mapped.is_some(),
+        here.try_read(&memory, 0, &mut [0]).unwrap()
+    );
+    drop((registration, offered));
+    if let Some(mapped) = mapped {
+        assert_eq!(mapped[..], bytes[8..4_999]);
+        assert!(here.map(&memory).is_err());
+    }
+    let (_words, registration) = there.share(2).unwrap();
+    let memory = open(&*here, registration.key()).unwrap();
+    assert!(here.map(&memory).unwrap().is_none());
 }
 
 fn too_many(cluster: &Cluster) {

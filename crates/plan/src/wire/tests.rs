@@ -261,12 +261,15 @@ fn nested(depth: usize) -> Vec<Vec<PlannedStep>> {
         }),
         nodes(&|input| Operator::Explore {
             input: Some(input),
-            steps: vec![planned(bind())],
+            steps: [planned(bind())].into(),
         }),
         steps(&|steps| Step::Optional { steps }),
         steps(&|inner| Step::Union(vec![inner])),
         steps(&|steps| Step::ExistsGiven {
-            node: Box::new(node(Operator::Explore { input: None, steps })),
+            node: Box::new(node(Operator::Explore {
+                input: None,
+                steps: steps.into(),
+            })),
             all_bound: None,
             given: vec![],
             outcome: Outcome::Keep,

@@ -306,7 +306,7 @@ impl World {
             root: Node {
                 operator: Planned::Explore {
                     input: None,
-                    steps: Vec::new(),
+                    steps: [].into(),
                 },
                 rows: 1.0,
                 id: 0,
