@@ -32,6 +32,7 @@ pub mod percentiles;
 pub mod plot;
 pub mod report;
 pub mod run;
+pub mod scale;
 pub mod served;
 mod serving;
 mod settle;

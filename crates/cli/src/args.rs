@@ -17,7 +17,8 @@ use crate::access_args::AccessArguments;
 use crate::allow::{AllowBroker, AllowLoad, AllowService, parse_broker, parse_load, parse_service};
 use crate::bench_args::{
     BenchArguments, BenchChildArguments, EmulateArguments, GraphBenchArguments, HostileArguments,
-    MergeBenchArguments, NodesArguments, OperatorArguments, ServedArguments, UpdateBenchArguments,
+    MergeBenchArguments, NodesArguments, OperatorArguments, ScaleArguments, ServedArguments,
+    UpdateBenchArguments,
 };
 use crate::bench_stream_args::{
     CitybenchArguments, IngestBenchArguments, LsbenchBenchArguments, parse_rate,
@@ -804,6 +805,7 @@ pub(crate) enum BenchCommand {
     Served(ServedArguments),
     Nodes(NodesArguments),
     Emulate(EmulateArguments),
+    Scale(ScaleArguments),
     Hostile(HostileArguments),
     Updates(UpdateBenchArguments),
     Graphs(GraphBenchArguments),

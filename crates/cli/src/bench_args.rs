@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 use jindou_bench::graphs::Layout;
 use jindou_bench::merges::Scenario;
 use jindou_bench::operators::{DEFAULT_SETS, Family, UNIVERSITIES};
+use jindou_bench::scale::model::Link;
 
 use crate::values::{parse_count, parse_duration, parse_memory, parse_seconds};
 
@@ -263,6 +264,91 @@ pub(crate) struct EmulateArguments {
     /// Write plots into this folder: throughput by nodes, and how latencies are spread
     #[arg(long, value_name = "DIR")]
     pub(crate) plots: Option<PathBuf>,
+    /// Write the report as JSON to this file, too; `-` is standard output, instead of the tables
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Folder of generated data
+    #[arg(long, value_name = "DIR", default_value = jindou_bench::data::DEFAULT_FOLDER)]
+    pub(crate) data: PathBuf,
+}
+
+/// Measure how the seven queries grow with data, threads and nodes, and predict them for many machines
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou bench scale --universities 5,20,80
+  jindou bench scale --machines 8,64,256 --gigabits 25 --latency 5
+
+Threads are measured over the largest data, nodes over the smallest: logical ones, which share the
+cores of this machine. What they read and send is counted, and a model says from it what machines
+with a network between them would take: see docs/cluster.md.")]
+pub(crate) struct ScaleArguments {
+    /// How many universities, several numbers of them
+    #[arg(
+        long,
+        default_value = "5,20,80",
+        value_name = "N,...",
+        value_delimiter = ',',
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) universities: Vec<NonZeroU32>,
+    /// Numbers of threads of a query [default: 1, 2, 4 ... up to one for each core]
+    #[arg(
+        long,
+        value_name = "N,...",
+        value_delimiter = ',',
+        value_parser = parse_count::<NonZeroUsize>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) threads: Vec<NonZeroUsize>,
+    /// Numbers of logical nodes
+    #[arg(
+        long,
+        default_value = "2,4,8",
+        value_name = "N,...",
+        value_delimiter = ',',
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) nodes: Vec<NonZeroU32>,
+    /// How many virtual shards these hold, a power of two
+    #[arg(
+        long,
+        default_value = "16",
+        value_name = "N",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) shards: NonZeroU32,
+    /// Numbers of machines to predict
+    #[arg(
+        long,
+        default_value = "8,64",
+        value_name = "N,...",
+        value_delimiter = ',',
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) machines: Vec<NonZeroU32>,
+    /// Gigabits a second of each of them
+    #[arg(long, default_value_t = Link::default().gigabits, value_name = "N")]
+    pub(crate) gigabits: f64,
+    /// Until a one-sided read of another is there, in microseconds
+    #[arg(long, default_value_t = Link::default().latency_us, value_name = "US")]
+    pub(crate) latency: f64,
+    /// Until a sleeping thread has begun with a message, in microseconds
+    #[arg(long, default_value_t = Link::default().wake_us, value_name = "US")]
+    pub(crate) wake: f64,
+    /// Timed runs of each query in each way
+    #[arg(
+        long,
+        value_name = "R",
+        default_value = "20",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) runs: NonZeroU32,
     /// Write the report as JSON to this file, too; `-` is standard output, instead of the tables
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 use std::io::IsTerminal;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::Path;
 
 use anyhow::{Context, bail};
@@ -14,6 +14,7 @@ use jindou_bench::lubm::{Options, measure};
 use jindou_bench::merges;
 use jindou_bench::nodes;
 use jindou_bench::operators::{self, Jindou};
+use jindou_bench::scale::{self, model::Link};
 use jindou_bench::served;
 use jindou_bench::updates;
 use jindou_engine::{NodeFabric, Shards};
@@ -37,6 +38,7 @@ pub(crate) fn run(command: BenchCommand) -> anyhow::Result<()> {
         BenchCommand::Served(arguments) => served(&arguments),
         BenchCommand::Nodes(arguments) => nodes(arguments),
         BenchCommand::Emulate(arguments) => emulate(arguments),
+        BenchCommand::Scale(arguments) => scale(arguments),
         BenchCommand::Updates(arguments) => updates(arguments),
         BenchCommand::Hostile(arguments) => hostile(&arguments),
         BenchCommand::Graphs(arguments) => graphs(arguments),
@@ -176,6 +178,49 @@ fn emulate(arguments: EmulateArguments) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+fn scale(arguments: ScaleArguments) -> anyhow::Result<()> {
+    let link = Link {
+        gigabits: arguments.gigabits,
+        latency_us: arguments.latency,
+        wake_us: arguments.wake,
+    };
+    let is_one = |figure: f64| figure.is_finite() && figure > 0.0;
+    if ![link.gigabits, link.latency_us, link.wake_us]
+        .into_iter()
+        .all(is_one)
+    {
+        bail!("--gigabits, --latency and --wake are more than zero");
+    }
+    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let doubled = std::iter::successors(Some(1), |threads| Some(threads * 2));
+    let mut threads: Vec<usize> = doubled.take_while(|threads| *threads < cores).collect();
+    threads.push(cores);
+    if !arguments.threads.is_empty() {
+        threads = arguments
+            .threads
+            .into_iter()
+            .map(NonZeroUsize::get)
+            .collect();
+    }
+    // The measurement by data is of one.
+    threads.push(1);
+    threads.sort_unstable();
+    threads.dedup();
+    let numbers = |all: Vec<NonZeroU32>| all.into_iter().map(NonZeroU32::get).collect();
+    let options = scale::Options {
+        universities: numbers(arguments.universities),
+        folder: arguments.data,
+        threads,
+        nodes: numbers(arguments.nodes),
+        shards: Shards::new(arguments.shards.get())?,
+        runs: arguments.runs.get(),
+        link,
+        machines: numbers(arguments.machines),
+    };
+    let report = scale::measure(&options, note)?;
+    print_report(&report, arguments.json.as_deref())
 }
 
 fn served(arguments: &ServedArguments) -> anyhow::Result<()> {

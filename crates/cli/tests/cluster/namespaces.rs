@@ -93,7 +93,13 @@ impl Hosts {
         command.current_dir(folder).stderr(Stdio::piped());
         command.args(["netns", "exec", &self.space(host)]);
         command.arg(jindou(folder).get_program());
-        command.args(["serve", "--insecure", "--no-shared-memory", "--peers", "nodes.toml"]);
+        command.args([
+            "serve",
+            "--insecure",
+            "--no-shared-memory",
+            "--peers",
+            "nodes.toml",
+        ]);
         command.args(["--location", &format!("copy-{}", NAMES[host])]);
         command.args(["--node", NAMES[host]]);
         command.args(["--bind", &format!("{}:7878", self.address(host))]);

@@ -97,6 +97,7 @@ pub(crate) fn assert_reads_alike(segment: &Segment, layout: &SegmentLayout, regi
     let mut reader = RemoteReader::new(layout, region);
     let keys = reader.keys();
     assert_eq!(keys.len(), segment.domain().len());
+    let placed = Segment::placed(layout, &region.memory()).unwrap();
     let most = 1 + usize::from(layout.offsets.is_some());
     let near = |key: &u64| [-64, -8, -1, 0, 1, 4, 64].map(|far| key.saturating_add_signed(far));
     let mut found = 0;
@@ -107,6 +108,12 @@ pub(crate) fn assert_reads_alike(segment: &Segment, layout: &SegmentLayout, regi
         reader.reads = 0;
         assert_eq!(reader.expand(key), expected);
         assert!(reader.reads <= most, "{} reads of a list", reader.reads);
+        let found_there = placed.find(key).unwrap();
+        let mut copied = Vec::new();
+        placed.copy(found_there.clone(), None, &mut copied);
+        assert_eq!(copied, expected);
+        let at = placed.neighbours_at(found_there);
+        assert_eq!(at.len(), expected.len());
         assert_eq!(
             reader.row(key),
             segment.domain().row(key).map(|row| row as u64)
@@ -127,6 +134,82 @@ fn check(segment: Segment) {
     assert_reads_alike(&packed, &layout, packed.neighbour_column().region());
     // Packing changes nothing.
     assert_reads_alike(&segment, &layout, packed.neighbour_column().region());
+}
+
+/// The numbers of a layout, by which another node may lie.
+fn numbers(layout: &mut SegmentLayout) -> Vec<&mut u64> {
+    let SegmentLayout {
+        domain,
+        offsets,
+        neighbours,
+        ..
+    } = layout;
+    let mut arrays: Vec<&mut ArrayLayout> = offsets.iter_mut().chain([neighbours]).collect();
+    let mut numbers = Vec::new();
+    for part in domain {
+        numbers.extend([
+            &mut part.first,
+            &mut part.last,
+            &mut part.row,
+            &mut part.len,
+        ]);
+        match &mut part.keys {
+            KeysLayout::Dense => {}
+            KeysLayout::Bitmap(array) | KeysLayout::Sorted(array) => arrays.push(array),
+        }
+    }
+    for array in arrays {
+        numbers.extend([&mut array.offset, &mut array.len, &mut array.base]);
+    }
+    numbers
+}
+
+/// A layout with some numbers changed is refused, or tells lists that are wrong or none: nothing panics.
+fn check_lies(segment: &Segment, seed: u64) {
+    let packed = segment.clone().packed();
+    let (layout, region) = (packed.layout(), packed.neighbour_column().region().memory());
+    let word = |n: u64| xxhash_rust::xxh3::xxh3_64_with_seed(&n.to_le_bytes(), seed);
+    for case in 0..40_u64 {
+        let mut lying = layout.clone();
+        let draw = |n: u64| word(case << 8 | n);
+        let mut places = numbers(&mut lying);
+        for lie in 0..1 + draw(0) % 2 {
+            let place = draw(lie + 1) as usize % places.len();
+            let at = &mut *places[place];
+            *at = match draw(lie + 3) % 6 {
+                0 => 0,
+                1 => u64::MAX,
+                2 => at.wrapping_add(1),
+                3 => at.wrapping_sub(1),
+                4 => at.wrapping_add(8),
+                _ => draw(lie + 5) % 4096,
+            };
+        }
+        match draw(7) % 8 {
+            0 => lying.neighbours.width = (draw(8) % 9) as u8,
+            1 => lying.offsets = None,
+            2 => lying.hole = Some(draw(8)),
+            3 => lying
+                .domain
+                .iter_mut()
+                .for_each(|part| part.stride_bits = (draw(8) % 80) as u32),
+            _ => {}
+        }
+        let Some(placed) = Segment::placed(&lying, &region) else {
+            continue;
+        };
+        let mut out = Vec::new();
+        for part in &layout.domain {
+            for far in [0, 1, 7, 63] {
+                for key in [part.first.wrapping_add(far), part.last.wrapping_sub(far)] {
+                    if let Some(list) = placed.find(TermId::from_raw(key)) {
+                        placed.copy(list, None, &mut out);
+                        out.clear();
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// Keys of every shape of domain: dense runs, bitmaps, rare ones, and literals held in their ids.
@@ -204,6 +287,11 @@ proptest! {
     #[test]
     fn bytes_of_a_segment_say_what_it_says(keys in keys(), shape in shape(), seed: u64) {
         check(Segment::from_sorted(&edges(&keys, shape, seed)));
+    }
+
+    #[test]
+    fn a_layout_that_lies_does_no_harm(keys in keys(), shape in shape(), seed: u64) {
+        check_lies(&Segment::from_sorted(&edges(&keys, shape, seed)), seed);
     }
 
     #[test]
