@@ -10,7 +10,7 @@ use std::time::Duration;
 use jindou_engine::ingest::{Progress, Source};
 use jindou_engine::{
     ClusterOptions, Config, Database, EngineError, ForkPolicy, LoadOptions, PeerList, Presence,
-    QueryOptions, QueryResults,
+    QueryOptions, QueryResults, ReplicaStatus,
 };
 use tempfile::TempDir;
 
@@ -190,10 +190,39 @@ fn nodes(folder: &Path, policy: ForkPolicy, maps_memory: bool) -> Vec<Database> 
     let listeners = listeners.into_iter().map(Some).enumerate();
     let start = |place| node(folder, &peers, place, (policy, maps_memory));
     let nodes: Vec<Database> = listeners.map(start).collect();
-    for node in &nodes {
+    wait_for_all(&nodes);
+    nodes
+}
+
+/// Waits until all nodes have met, and transactions wait for all of them.
+fn wait_for_all(nodes: &[Database]) {
+    for node in nodes {
         assert!(node.wait_for_cluster(PATIENCE), "{:?}", node.cluster());
     }
-    nodes
+    let begun = std::time::Instant::now();
+    // One that is refused is never waited for.
+    let is_done = |node: &Database| match node.replica_status() {
+        Some(ReplicaStatus::Follows { is_led, ended, .. }) => is_led || ended.is_some(),
+        _ => true,
+    };
+    loop {
+        let status = nodes[0].replica_status();
+        let awaited = match &status {
+            Some(ReplicaStatus::Leads { followers }) => {
+                followers.iter().filter(|it| it.is_awaited).count()
+            }
+            _ => panic!("the first node leads: {status:?}"),
+        };
+        let ended = nodes.iter().filter(|node| {
+            let status = node.replica_status();
+            matches!(status, Some(ReplicaStatus::Follows { ended: Some(_), .. }))
+        });
+        if awaited + ended.count() + 1 == nodes.len() && nodes.iter().all(is_done) {
+            return;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{status:?}");
+        std::thread::yield_now();
+    }
 }
 
 /// Waits until each node reads the lists of all predicates of the others one-sided.
@@ -324,9 +353,7 @@ fn a_node_that_missed_a_merge_answers_right_and_reads_one_sided_again() {
             model.update(&update).expect("it is right");
             nodes[1].update(&update).expect("the leader is there");
         };
-        for database in &nodes {
-            assert!(database.wait_for_cluster(PATIENCE), "{note}");
-        }
+        wait_for_all(&nodes);
         change(&nodes, 0);
         let end_last = |nodes: &mut Vec<Database>| {
             drop(nodes.pop());
@@ -338,9 +365,7 @@ fn a_node_that_missed_a_merge_answers_right_and_reads_one_sided_again() {
         if !keeps_copy {
             copy(&place("n2"), &place("before"));
             nodes.push(node(folder.path(), &peers, (2, None), how));
-            for database in &nodes {
-                assert!(database.wait_for_cluster(PATIENCE), "{note}");
-            }
+            wait_for_all(&nodes);
         }
         nodes[0].compact().expect("there is room");
         if !keeps_copy {
@@ -354,9 +379,7 @@ fn a_node_that_missed_a_merge_answers_right_and_reads_one_sided_again() {
             nodes.extend((0..2).map(|number| node(folder.path(), &peers, (number, None), how)));
         }
         nodes.push(node(folder.path(), &peers, (2, None), how));
-        for database in &nodes {
-            assert!(database.wait_for_cluster(PATIENCE), "{note}");
-        }
+        wait_for_all(&nodes);
         wait_until_read(&nodes, &model, &note);
         // And so after the next merge.
         change(&nodes, 1);
@@ -513,8 +536,6 @@ fn a_copy_that_was_changed_by_itself_answers_nothing() {
                 EngineError::ShardLost { .. } | EngineError::NodeLost { .. }
             )
         };
-        // One that was away answers as it was until it has caught up.
-        assert!(nodes[1].wait_for_snapshot(nodes[0].snapshot_number(), PATIENCE));
         for node in &nodes[..2] {
             for (found, count) in [(found(node), 1), (rows(node, all), 41 + round)] {
                 let held = match &found {

@@ -38,6 +38,8 @@ pub(crate) struct NodeNow {
     pub(crate) http: Option<String>,
     pub(crate) shards: usize,
     pub(crate) state: NodeState,
+    /// Predicates whose lists are read one-sided, of so many.
+    pub(crate) read: (usize, usize),
     /// What went from here to it since it was met last,
     pub(crate) sent: MailNow,
     /// and what came from it.
@@ -155,6 +157,7 @@ impl NodeNow {
             "http": self.http,
             "shards": self.shards,
             "state": self.state.name(),
+            "read": { "predicates": self.read.0, "of": self.read.1 },
             "sent": mail(self.sent),
             "received": mail(self.received),
         });
@@ -205,6 +208,7 @@ fn nodes(database: &Database) -> Option<Vec<NodeNow>> {
             Presence::ByTcp => NodeState::Tcp,
             Presence::Away(reason) => NodeState::Away(reason),
         },
+        read: (status.alike, status.predicates),
         sent: mail(status.sent),
         received: mail(status.received),
     };
@@ -229,6 +233,7 @@ pub(crate) mod tests {
             http: (name == "b").then(|| "http://b.example:7878".to_owned()),
             shards: 32,
             state,
+            read: (0, 7),
             sent,
             received: MailNow::default(),
         };
@@ -264,6 +269,8 @@ pub(crate) mod tests {
         assert_eq!(told["nodes"][1]["reason"], "no route to host");
         assert_eq!(told["nodes"][1]["http"], "http://b.example:7878");
         assert_eq!(told["nodes"][1]["sent"]["bytes"], 90);
+        assert_eq!(told["nodes"][1]["read"]["predicates"], 0);
+        assert_eq!(told["nodes"][1]["read"]["of"], 7);
         assert_eq!(told["reads"]["bytes"], 70);
     }
 

@@ -25,6 +25,20 @@ fn encode_nodes(out: &mut Figure<'_>, now: &ClusterNow) -> fmt::Result {
              that are away.",
         ),
         NodeState::NAMES.map(|state| ([("state", state)], count(state))),
+    )?;
+    let others = now.nodes.iter();
+    let others = others.filter(|node| node.state != NodeState::Here);
+    let values = others.flat_map(|node| {
+        let (read, all) = node.read;
+        let of = |by, count| ([("node", &*node.name), ("by", by)], count);
+        [of("read", read), of("call", all - read)]
+    });
+    out.gauges(
+        (
+            "jindou_cluster_predicates",
+            "Predicates whose lists are read of another node one-sided, and those for which it is called.",
+        ),
+        values,
     )
 }
 
@@ -110,6 +124,8 @@ mod tests {
             "jindou_cluster_nodes{state=\"here\"} 1",
             "jindou_cluster_nodes{state=\"mapped\"} 0",
             "jindou_cluster_nodes{state=\"away\"} 1",
+            "jindou_cluster_predicates{node=\"b\",by=\"read\"} 0",
+            "jindou_cluster_predicates{node=\"b\",by=\"call\"} 7",
             "jindou_cluster_messages_total{node=\"b\",direction=\"sent\"} 2",
             "jindou_cluster_message_bytes_total{node=\"b\",direction=\"received\"} 0",
             "jindou_cluster_reads_total 3",

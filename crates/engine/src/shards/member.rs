@@ -43,11 +43,11 @@ type SeenGraph = (Arc<dyn GraphSource>, Arc<dyn Forks>);
 
 /// A database's part in a cluster.
 pub(crate) struct Membership {
-    member: Arc<Member>,
-    snapshots: Arc<Snapshots>,
-    /// Of a store that is written.
+    /// Of a store that is written. Dropped first, so that no thread of these is the last to have the member.
     _telling: Option<Telling>,
     _publishing: Option<Publishing>,
+    member: Arc<Member>,
+    snapshots: Arc<Snapshots>,
 }
 
 impl Membership {
