@@ -57,6 +57,7 @@ mod shards;
 mod solutions;
 mod statistics;
 mod streams;
+mod texts;
 mod transact;
 #[cfg(test)]
 mod transact_tests;

@@ -29,8 +29,10 @@ use crate::graph::StoredGraph;
 
 /// What a query asks.
 pub(crate) struct Asked {
-    /// The whole graph: its terms, and what the planner knows.
+    /// The whole graph: what the planner knows, and its terms.
     pub(crate) graph: Arc<StoredGraph>,
+    /// Its terms where they are dealt to nodes: as the node of the query reads them.
+    pub(crate) terms: Option<Arc<dyn TermSource>>,
     /// What its steps ask: the graph, its shards, or what watches these.
     pub(crate) source: Arc<dyn GraphSource>,
     /// How its rows go on at other nodes, if they may.
@@ -44,6 +46,7 @@ impl Asked {
     pub(crate) fn in_place(graph: Arc<StoredGraph>, source: Arc<dyn GraphSource>) -> Self {
         Self {
             graph,
+            terms: None,
             source,
             forks: None,
             holders: Holders::default(),
@@ -102,6 +105,7 @@ impl LastShards {
             let (source, forks) = membership.seen(&graph)?;
             return Ok(Asked {
                 graph,
+                terms: None,
                 source: before(source, config),
                 forks: Some(forks),
                 holders: Holders::of(membership.member()),
@@ -118,6 +122,7 @@ impl LastShards {
         let terms = Arc::clone(&graph) as Arc<dyn TermSource>;
         Ok(Asked {
             graph,
+            terms: None,
             source: Arc::clone(&graphs[number as usize]),
             forks: Some(
                 nodes

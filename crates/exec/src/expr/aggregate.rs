@@ -541,7 +541,8 @@ impl GroupedAccumulator {
                 text.map(Value::String)
             }
         };
-        value.map_or(TermId::NONE, |value| value.into_id(cx.terms()))
+        let id = value.and_then(|value| value.into_id(cx.terms()));
+        id.unwrap_or(TermId::NONE)
     }
 
     /// Bytes held, for the query's memory budget.

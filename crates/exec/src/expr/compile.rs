@@ -305,7 +305,10 @@ impl Compiler<'_> {
                 Ok(value) => (id, value),
                 Err(error) => return Code::Error(error),
             },
-            value => (value.clone().into_id(terms), value),
+            value => match value.clone().into_id(terms) {
+                Ok(id) => (id, value),
+                Err(error) => return Code::Error(error),
+            },
         };
         Code::Constant(Box::new(Constant { id, value }))
     }

@@ -125,7 +125,7 @@ impl Context {
 
     /// True once it was seen that the query must end: rows so far are not to be trusted.
     pub(crate) fn is_over(&self) -> bool {
-        self.over.load(Ordering::Relaxed)
+        self.over.load(Ordering::Relaxed) || self.terms.lost().is_some()
     }
 
     /// Looks whether the query must end.

@@ -190,6 +190,7 @@ impl Sorter {
                     Numbered::Numbers(numbers) => break numbers,
                     Numbered::NoMemory => return Ok(None),
                     Numbered::OrderIsWanting => {}
+                    Numbered::Lost(why) => return Err(cx.without_term(why)),
                 }
             };
             ordering.sort_ties(numbers, by.descending, &mut || cx.check())?;
