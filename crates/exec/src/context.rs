@@ -223,7 +223,7 @@ pub struct SharedContext {
     /// Why expressions have no values any more.
     ended: Arc<OnceLock<End>>,
     /// Nobody reads the query's rows any more.
-    finished: AtomicBool,
+    finished: Arc<AtomicBool>,
     solutions: AtomicU64,
     pub(crate) profile: Option<Profile>,
     /// Threads that a heavy part may use.
@@ -391,18 +391,16 @@ impl Context {
             pool_bytes,
         };
         let ends = Arc::clone(&ended);
-        let is_over = Arc::new(move |terms: &Terms| match watched.look(terms) {
-            None => false,
+        let finished = Arc::new(AtomicBool::new(false));
+        let is_finished = Arc::clone(&finished);
+        expressions.watch(move |terms| match watched.look(terms) {
+            // Whoever waits for terms is not to wait for ever.
+            None => is_finished.load(Ordering::Relaxed),
             Some(end) => {
                 ends.get_or_init(|| end);
                 true
             }
         });
-        let waits_until = Arc::clone(&is_over);
-        expressions
-            .terms()
-            .wait_until(move |terms| waits_until(terms));
-        expressions.watch(move |terms| is_over(terms));
         let shared = SharedContext {
             expressions,
             constants: parts.constants,
@@ -413,7 +411,7 @@ impl Context {
             space: Arc::new(space),
             services: parts.services,
             limits,
-            finished: AtomicBool::new(false),
+            finished,
             solutions: AtomicU64::new(parts.first_solution),
             profile: parts.is_profiled.then(|| Profile::new(parts.ids)),
             threads: parts.threads,

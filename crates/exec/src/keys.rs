@@ -33,7 +33,7 @@ impl KeyKind {
 }
 
 /// The keys (see [`jindou_model::key`]) of some terms, one after the other in one piece of memory.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Keys {
     bytes: Vec<u8>,
     /// Where each ends.

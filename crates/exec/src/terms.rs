@@ -53,6 +53,15 @@ pub trait TermSource: Send + Sync {
         None
     }
 
+    /// True if its terms are here, where to read them one by one costs little more than to read them together.
+    fn is_here(&self) -> bool {
+        true
+    }
+
+    /// Says that these terms are about to be read, perhaps one by one: a source whose terms are elsewhere has
+    /// them sent here together, as many as it can keep.
+    fn expect(&self, _ids: &[TermId]) {}
+
     /// Adds the keys of `ids` to `keys`, one for each, until these hold `most_bytes`, and gives
     /// how many it added: one at least, if there are ids. All are of kinds that
     /// [`TermSource::push_key`] takes.
@@ -420,7 +429,7 @@ impl Terms {
         mut why: Unavailable,
         call: &mut dyn FnMut() -> Result<T, Unavailable>,
     ) -> Result<T, Unavailable> {
-        while why == Unavailable::NotNow && !self.is_over() {
+        while why == Unavailable::NotNow && self.is_over() == Some(false) {
             thread::yield_now();
             match call() {
                 Ok(answer) => return Ok(answer),
@@ -430,19 +439,22 @@ impl Terms {
         Err(*self.waiting.lost.get_or_init(|| why))
     }
 
-    fn is_over(&self) -> bool {
+    /// Whether the query must end; none where nobody said when that is so.
+    pub(crate) fn is_over(&self) -> Option<bool> {
         let is_over = &self.waiting.is_over;
         let is_over = is_over.read().unwrap_or_else(PoisonError::into_inner);
-        let is_over = is_over.clone();
-        // It may ask for terms itself.
-        is_over.is_none_or(|is_over| is_over(self))
+        let is_over = is_over.clone()?;
+        Some(is_over(self))
     }
 
     /// The terms of the same source, of which none is computed yet: what a part of the query
     /// begins with that runs elsewhere.
     #[must_use]
     pub fn without_computed(&self) -> Self {
-        Self::new(Arc::clone(&self.source))
+        Self {
+            waiting: Arc::clone(&self.waiting),
+            ..Self::new(Arc::clone(&self.source))
+        }
     }
 
     /// What the ids of the source mean.
@@ -524,6 +536,15 @@ impl Terms {
             begin += added;
         }
         Ok(())
+    }
+
+    /// As [`TermSource::expect`], of ids of all kinds.
+    #[inline]
+    pub(crate) fn expect(&self, ids: impl Iterator<Item = TermId>) {
+        if !self.source.is_here() {
+            let stored = ids.filter(|id| matches!(id.kind(), TermKind::Vertex | TermKind::Literal));
+            self.source.expect(&stored.collect::<Vec<_>>());
+        }
     }
 
     /// The order by which the query goes now.

@@ -2,7 +2,7 @@
 
 use std::hash::BuildHasher as _;
 
-use jindou_model::TermId;
+use jindou_model::{TermId, TermKind};
 use jindou_plan::physical::Var;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
@@ -192,6 +192,13 @@ impl Scratch {
         mut visit: impl FnMut(&BatchRow<'_>),
     ) {
         let texts = &*program.texts;
+        for var in &program.values {
+            // Values of literals may be read; nodes are compared by their ids.
+            let ids = columns.column(*var).into_iter();
+            let ids = ids.flat_map(|column| rows.iter().map(|row| column[*row as usize]));
+            let is_literal = |id: &TermId| id.kind() == TermKind::Literal;
+            cx.terms().expect(ids.filter(is_literal));
+        }
         self.keys.resize_with(texts.len(), Keys::default);
         let mut rest = rows;
         while !rest.is_empty() {
@@ -252,10 +259,11 @@ impl Scratch {
 
 /// What follows from the datatypes and languages of terms alone, found once for each.
 pub(super) fn of_ends<T: Copy>(
-    ids: impl Iterator<Item = TermId>,
+    ids: impl Iterator<Item = TermId> + Clone,
     cx: &Context,
     find: impl Fn(TermId) -> T,
 ) -> impl Iterator<Item = T> {
+    cx.terms().expect(ids.clone());
     let mut known = [None; 1 << u8::BITS];
     ids.map(move |id| match cx.terms().end_number(id) {
         None => find(id),
