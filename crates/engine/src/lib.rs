@@ -69,8 +69,9 @@ mod writer;
 
 pub use backup::{BackupReport, StoreReport};
 pub use config::{
-    Between, BetweenShards, Clock, Config, DEFAULT_SPILL_BYTES, KeepSolutions, LoadPolicy,
-    MakeBetween, MakeBetweenShards, NodeFabric, QueryOptions, TransportOfTables,
+    Between, BetweenShards, BetweenTerms, Clock, Config, DEFAULT_SPILL_BYTES, KeepSolutions,
+    LoadPolicy, MakeBetween, MakeBetweenShards, MakeBetweenTerms, NodeFabric, QueryOptions,
+    TransportOfTables,
 };
 pub use database::{DataMemory, Database};
 pub use delta::UpdateDelta;

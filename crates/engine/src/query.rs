@@ -109,10 +109,12 @@ impl Running {
         };
         let terms = Terms::new(terms.unwrap_or_else(|| graph.clone()));
         let cancellation = options.cancellation.clone().unwrap_or_default();
-        let ends = cancellation.clone();
-        terms.wait_until(move |_| {
-            ends.is_cancelled() || timeout.is_some_and(|limit| begun.elapsed() > limit)
-        });
+        if !matches!(texts, Texts::AllHere) {
+            let ends = cancellation.clone();
+            terms.wait_until(move |_| {
+                ends.is_cancelled() || timeout.is_some_and(|limit| begun.elapsed() > limit)
+            });
+        }
         let constants = resolve_constants(&prepared, &graph, &terms).map_err(|why| {
             let limit = timeout.filter(|limit| begun.elapsed() > *limit);
             holders.name(match limit {

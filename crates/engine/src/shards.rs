@@ -8,12 +8,13 @@ pub(crate) mod member;
 mod nodes;
 #[cfg(target_os = "linux")]
 mod snapshots;
+mod terms;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use jindou_cluster::{
-    ChangedLists, LinkOptions, NodeGraphs, Offered, OneSided, RemoteReads, Sharded,
+    ChangedLists, LinkOptions, NodeGraphs, NodeTerms, Offered, OneSided, RemoteReads, Sharded,
 };
 use jindou_exec::{Forks, GraphSource, TermSource};
 use jindou_fabric::FabricError;
@@ -22,9 +23,10 @@ use jindou_store::{Cut, LayerKind, Snapshot};
 use parking_lot::Mutex;
 
 pub(crate) use self::holders::Holders;
-use self::nodes::{Nodes, NodesError, Rows};
+use self::nodes::{Nodes, NodesError, Rows, TermParts};
+use self::terms::TermPart;
 use crate::EngineError;
-use crate::config::{Between, BetweenShards, Config};
+use crate::config::{Between, BetweenShards, BetweenTerms, Config};
 use crate::graph::StoredGraph;
 
 /// What a query asks.
@@ -71,6 +73,8 @@ struct Last {
     graph: Arc<StoredGraph>,
     /// As each node sees it.
     seen: NodeGraphs,
+    /// Its terms, where they are dealt to nodes.
+    terms: Option<NodeTerms>,
     shards: CutGraph,
 }
 
@@ -113,21 +117,28 @@ impl LastShards {
         }
         let Some(nodes) = &self.nodes else {
             let source = self.source(&graph, config)?;
-            return Ok(Asked::in_place(graph, source));
+            return Ok(Asked {
+                terms: before_terms(None, &graph, config),
+                ..Asked::in_place(graph, source)
+            });
         };
         let nodes = nodes.as_ref().map_err(NodesError::clone)?;
-        let graphs = self.graphs(&graph, config)?;
+        let (graphs, terms) = self.graphs(&graph, config)?;
         let number = self.entered.fetch_add(1, Ordering::Relaxed) % config.nodes;
         let snapshot = graph.snapshot.number();
-        let terms = Arc::clone(&graph) as Arc<dyn TermSource>;
+        let all: NodeTerms = match &terms {
+            Some(terms) => Arc::clone(terms),
+            None => (0..config.nodes).map(|_| Arc::clone(&graph) as _).collect(),
+        };
+        let own = terms.map(|terms| Arc::clone(&terms[number as usize]));
         Ok(Asked {
+            terms: before_terms(own, &graph, config),
             graph,
-            terms: None,
             source: Arc::clone(&graphs[number as usize]),
             forks: Some(
                 nodes
                     .logical()
-                    .at(NodeId(number), (&graphs, snapshot), &terms),
+                    .at(NodeId(number), (&graphs, snapshot), &all),
             ),
             holders: Holders::default(),
         })
@@ -147,7 +158,7 @@ impl LastShards {
         if config.shards.is_one() || self.is_member() {
             return Ok(before(Arc::clone(graph) as _, config));
         }
-        Ok(Arc::clone(&self.graphs(graph, config)?[0]))
+        Ok(Arc::clone(&self.graphs(graph, config)?.0[0]))
     }
 
     /// What nodes hold for queries of others, by node, where sub-queries go as messages: queries, and
@@ -219,12 +230,16 @@ impl LastShards {
     ///
     /// Costs what differs from the graph that was asked for last, and a copy of all segments where that had
     /// another base.
-    fn graphs(&self, graph: &Arc<StoredGraph>, config: &Config) -> Result<NodeGraphs, EngineError> {
+    fn graphs(
+        &self,
+        graph: &Arc<StoredGraph>,
+        config: &Config,
+    ) -> Result<(NodeGraphs, Option<NodeTerms>), EngineError> {
         let mut last = self.last.lock();
         if let Some(last) = &*last
             && Arc::ptr_eq(&last.graph, graph)
         {
-            return Ok(Arc::clone(&last.seen));
+            return Ok((Arc::clone(&last.seen), last.terms.clone()));
         }
         let nodes = self.nodes.as_ref().map(|nodes| nodes.as_ref()).transpose();
         let nodes = nodes.map_err(NodesError::clone)?;
@@ -235,14 +250,16 @@ impl LastShards {
             Some(shards) => shards,
             None => CutGraph::of(&graph.snapshot, config, nodes)?,
         };
-        let seen = seen(graph, &shards, config, nodes).into_iter();
-        let seen: NodeGraphs = seen.map(|sharded| before(sharded, config)).collect();
+        let (seen, terms) = seen(graph, &shards, config, nodes);
+        let seen = seen.into_iter().map(|sharded| before(sharded, config));
+        let seen: NodeGraphs = seen.collect();
         *last = Some(Last {
             graph: Arc::clone(graph),
             seen: Arc::clone(&seen),
+            terms: terms.clone(),
             shards,
         });
-        Ok(seen)
+        Ok((seen, terms))
     }
 }
 
@@ -251,6 +268,20 @@ fn before(source: Arc<dyn GraphSource>, config: &Config) -> Arc<dyn GraphSource>
     match &config.between {
         None => source,
         Some(Between(between)) => between(source),
+    }
+}
+
+/// What a test puts before the terms that a query reads, or these; none where they are the graph's own.
+fn before_terms(
+    terms: Option<Arc<dyn TermSource>>,
+    graph: &Arc<StoredGraph>,
+    config: &Config,
+) -> Option<Arc<dyn TermSource>> {
+    match &config.between_terms {
+        None => terms,
+        Some(BetweenTerms(between)) => {
+            Some(between(terms.unwrap_or_else(|| Arc::clone(graph) as _)))
+        }
     }
 }
 
@@ -295,7 +326,7 @@ fn seen(
     shards: &CutGraph,
     config: &Config,
     nodes: Option<&Nodes>,
-) -> Vec<Arc<dyn GraphSource>> {
+) -> (Vec<Arc<dyn GraphSource>>, Option<NodeTerms>) {
     let source = |snapshot: &Snapshot| {
         let snapshot = snapshot.clone();
         Arc::new(StoredGraph { snapshot }) as Arc<dyn GraphSource>
@@ -311,14 +342,24 @@ fn seen(
         Sharded::new(config.shards, catalogue, shared, rows)
     };
     let Some(nodes) = nodes else {
-        return vec![Arc::new(sharded(rows))];
+        return (vec![Arc::new(sharded(rows))], None);
     };
-    let seen = nodes.seen(&rows, graph).into_iter().zip(&shards.readers);
+    let terms = config.deal_terms.then(|| {
+        let map = nodes.logical().map();
+        let part = |node| Arc::new(TermPart::new(graph, map, node)) as Arc<dyn TermSource>;
+        TermParts {
+            parts: map.nodes().map(part).collect(),
+            met_bytes: config.dealt_terms_bytes,
+            pool: config.memory_pool.as_ref(),
+        }
+    });
+    let (seen, terms) = nodes.seen(&rows, graph, terms.as_ref());
+    let seen = seen.into_iter().zip(&shards.readers);
     let with_reader = |(rows, reader): (Rows, &Arc<OneSided>)| {
         let changes = Arc::clone(graph) as Arc<dyn ChangedLists>;
         Arc::new(sharded(rows).with_reader(Arc::clone(reader), changes)) as Arc<dyn GraphSource>
     };
-    seen.map(with_reader).collect()
+    (seen.map(with_reader).collect(), terms)
 }
 
 impl ChangedLists for StoredGraph {
