@@ -45,7 +45,7 @@ pub use mail::{Mail, MailCounts, MailLimits, Postman};
 #[cfg(target_os = "linux")]
 pub use member::{
     LastSeen, LinkUser, Member, MemberGraphs, MemberOptions, MemberStatus, OwnBase, OwnGraph,
-    Presence,
+    Presence, SeenGraph,
 };
 pub use one_sided::{Offered, OneSided, Publication, ReadCounts, RemoteReads};
 pub use peers::{MOST_NODES, Peer, PeerList, PeersError, WrongPeers};

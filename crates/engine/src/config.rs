@@ -80,8 +80,8 @@ pub struct Config {
     pub fork_messages: Option<MessageLimits>,
     /// What stands before each of several shards, as a test puts it there. Default: nothing.
     pub between_shards: Option<BetweenShards>,
-    /// Each logical node has only its part of the dictionary, and asks the others for the terms that it
-    /// lacks. Default: no, each has all of it.
+    /// Each logical node, or node of a cluster, reads only its part of the dictionary, and asks the others for the
+    /// terms that it lacks: all of a cluster must. Default: no, each has all of it.
     pub deal_terms: bool,
     /// Bytes that each of them remembers of terms that it asked for at one snapshot. Default: 16 MiB.
     pub dealt_terms_bytes: usize,

@@ -13,6 +13,8 @@ mod terms;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+#[cfg(target_os = "linux")]
+use jindou_cluster::SeenGraph;
 use jindou_cluster::{
     ChangedLists, LinkOptions, NodeGraphs, NodeTerms, Offered, OneSided, RemoteReads, Sharded,
 };
@@ -106,10 +108,15 @@ impl LastShards {
     ) -> Result<Asked, EngineError> {
         #[cfg(target_os = "linux")]
         if let Some(membership) = self.membership() {
-            let (source, forks) = membership.seen(&graph)?;
+            let SeenGraph {
+                source,
+                terms,
+                forks,
+            } = membership.seen(&graph)?;
+            let dealt = config.deal_terms.then_some(terms);
             return Ok(Asked {
+                terms: before_terms(dealt, &graph, config),
                 graph,
-                terms: None,
                 source: before(source, config),
                 forks: Some(forks),
                 holders: Holders::of(membership.member()),

@@ -138,7 +138,8 @@ impl ShardServer {
         self.serve_both(id, rows, None)
     }
 
-    fn serve_both(
+    /// As [`ShardServer::serve_by`], with the node's part of a dictionary that is dealt to nodes, if it is.
+    pub(crate) fn serve_both(
         self: &Arc<Self>,
         id: ServedId,
         rows: Vec<Option<Arc<dyn GraphSource>>>,

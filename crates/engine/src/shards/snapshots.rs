@@ -19,6 +19,7 @@ use jindou_partition::{ShardMap, Shards};
 use jindou_store::{Cut, Snapshot};
 use parking_lot::{Condvar, Mutex};
 
+use super::terms::TermPart;
 use crate::EngineError;
 use crate::graph::StoredGraph;
 use crate::replica::{Replica, Standing};
@@ -42,6 +43,8 @@ pub(crate) struct Snapshots {
     /// The shards of this node.
     own: BTreeSet<ShardId>,
     shards: Shards,
+    /// Which part of the dictionary is its own, where that is dealt to nodes.
+    dealt: Option<(ShardMap, NodeId)>,
     /// Of each base the shards of the snapshot that was asked for last; the last base first. Held while one is
     /// cut, which writers do not wait for; locked before the state.
     cuts: Mutex<VecDeque<Cut>>,
@@ -78,6 +81,7 @@ impl Snapshots {
         graph: &Arc<StoredGraph>,
         (map, here): (&ShardMap, NodeId),
         fabric: &Arc<ProcessFabric>,
+        deals_terms: bool,
     ) -> Result<(Self, OwnBase), EngineError> {
         let own = map.shards().all();
         let own: BTreeSet<ShardId> = own.filter(|shard| map.holder(*shard) == here).collect();
@@ -101,6 +105,7 @@ impl Snapshots {
         let snapshots = Self {
             own,
             shards: map.shards(),
+            dealt: deals_terms.then(|| (map.clone(), here)),
             cuts: Mutex::new(VecDeque::from([cut])),
             replica: OnceLock::new(),
             state: Mutex::new(state),
@@ -197,7 +202,10 @@ impl Snapshots {
             catalogue: Arc::clone(graph) as _,
             changes: Arc::clone(graph) as _,
             shared: source(&cut.shared),
-            terms: Arc::clone(graph) as _,
+            terms: match &self.dealt {
+                None => Arc::clone(graph) as _,
+                Some((map, here)) => Arc::new(TermPart::new(graph, map, *here)),
+            },
             snapshot: snapshot.number(),
             base: tag_of(snapshot),
             rows: rows.map(|(shard, rows)| (*shard, source(rows))).collect(),
