@@ -3,7 +3,8 @@
 //! [`Sharded`] is a graph over graphs, each of which has the rows of one shard. It asks each shard for
 //! the keys that it owns and for no others, and puts the answers in the order that callers expect.
 //! [`LogicalNodes`] are nodes in one process, between which sub-queries go. [`OneSided`] reads shards of
-//! other nodes without asking these, and [`AskedShard`] asks for one by messages. A [`Mail`] carries messages
+//! other nodes without asking these, and [`AskedShard`] asks for one by messages. [`DealtTerms`] is a dictionary over parts of it at
+//! nodes. A [`Mail`] carries messages
 //! of sub-queries to another node and back.
 //!
 //! Where nodes are processes, a [`PeerList`] says which there are, and a [`Handshake`] over a connection that two of
@@ -14,6 +15,7 @@
 mod advert;
 mod ask;
 mod calls;
+mod dealt;
 mod expand;
 mod hello;
 mod logical;
@@ -30,19 +32,20 @@ mod sharded;
 
 pub use advert::{Advert, AdvertError, BaseTags};
 pub use calls::{
-    AskedShard, Connection, Link, LinkEnd, LinkError, LinkOptions, Listening, OpenEnd, ServedId,
-    ServedShards, ShardServer,
+    AskedShard, AskedTerms, Connection, Link, LinkEnd, LinkError, LinkOptions, Listening, OpenEnd,
+    ServedId, ServedShards, ShardServer,
 };
+pub use dealt::DealtTerms;
 pub use hello::{
     Duplex, Facts, Greeted, Handshake, HelloError, MOST_MESSAGE_BYTES, MOST_SNAPSHOT_BYTES,
     PROTOCOL_VERSION, Role,
 };
-pub use logical::{ForkMessages, LogicalNodes, NodeGraphs, READS_PER_MESSAGE_BY_TCP};
+pub use logical::{ForkMessages, LogicalNodes, NodeGraphs, NodeTerms, READS_PER_MESSAGE_BY_TCP};
 pub use mail::{Mail, MailCounts, MailLimits, Postman};
 #[cfg(target_os = "linux")]
 pub use member::{
     LastSeen, LinkUser, Member, MemberGraphs, MemberOptions, MemberStatus, OwnBase, OwnGraph,
-    Presence,
+    Presence, SeenGraph,
 };
 pub use one_sided::{Offered, OneSided, Publication, ReadCounts, RemoteReads};
 pub use peers::{MOST_NODES, Peer, PeerList, PeersError, WrongPeers};

@@ -32,6 +32,8 @@ pub struct LogicalNodes {
 
 /// The graph as each node sees it.
 pub type NodeGraphs = Arc<[Arc<dyn GraphSource>]>;
+/// Its terms as each node reads them.
+pub type NodeTerms = Arc<[Arc<dyn TermSource>]>;
 
 /// What a node has for sub-queries of others that come as messages.
 #[derive(Clone, Debug)]
@@ -175,14 +177,15 @@ impl LogicalNodes {
     /// The nodes as a query of a snapshot meets them at one of them. The ids in its rows are those of `terms`.
     ///
     /// # Panics
-    /// If there is not a graph for each node.
+    /// If there are not a graph and terms for each node.
     #[must_use]
     pub fn at(
         self: &Arc<Self>,
         here: NodeId,
         (graphs, snapshot): (&NodeGraphs, SnapshotNumber),
-        terms: &Arc<dyn TermSource>,
+        terms: &NodeTerms,
     ) -> Arc<dyn Forks> {
+        assert_eq!(terms.len(), self.workers.len(), "each node has terms");
         assert_eq!(graphs.len(), self.workers.len(), "each node has a graph");
         Arc::new(AtNode {
             nodes: Arc::clone(self),
@@ -199,7 +202,7 @@ impl LogicalNodes {
 struct AtNode {
     nodes: Arc<LogicalNodes>,
     graphs: NodeGraphs,
-    terms: Arc<dyn TermSource>,
+    terms: NodeTerms,
     snapshot: SnapshotNumber,
     here: NodeId,
 }
@@ -263,7 +266,8 @@ impl AtNode {
         let sub_query = received.expect("a node of this process reads what another one writes");
         let sub_query = sub_query.expect("it is a sub-query");
         let source = Arc::clone(&self.graphs[self.here.0 as usize]);
+        let terms = &self.terms[self.here.0 as usize];
         let forks = Arc::new(self.clone());
-        sub_query.run(by.settings.resources(source, &self.terms, forks));
+        sub_query.run(by.settings.resources(source, terms, forks));
     }
 }

@@ -19,7 +19,8 @@ use std::time::Duration;
 
 /// The settings of databases under test: the defaults, with as many virtual shards as `JINDOU_SHARDS`
 /// says, on as many nodes as `JINDOU_NODES` says, which is with eight shards unless said otherwise, to which
-/// rows go always where `JINDOU_FORKS` is set, and as messages where `JINDOU_FORK_MESSAGES` is; and where
+/// rows go always where `JINDOU_FORKS` is set, and as messages where `JINDOU_FORK_MESSAGES` is; whose terms each have
+/// a part of where `JINDOU_TERMS` is `dealt`; and where
 /// `JINDOU_ELSEWHERE` is set with tables that go to another machine and back.
 ///
 /// # Panics
@@ -46,6 +47,10 @@ pub fn settings() -> Config {
     }
     if std::env::var_os("JINDOU_FORK_MESSAGES").is_some() {
         config.fork_messages = Some(MessageLimits::default());
+    }
+    if let Some(terms) = std::env::var_os("JINDOU_TERMS") {
+        assert_eq!(terms, "dealt", "JINDOU_TERMS");
+        config.deal_terms = true;
     }
     if std::env::var_os("JINDOU_ELSEWHERE").is_some() {
         config.transport = Some(Elsewhere::new().transport());

@@ -1,9 +1,9 @@
-//! A graph that is not ready half of the time, answers in small pieces, and may lose a shard.
+//! A graph, and a dictionary, that are not ready half of the time, answer in small pieces, and may lose a shard.
 
 use crate::random::Random;
-use jindou_exec::{Catalogue, Catalogued, GraphSource};
+use jindou_exec::{Catalogue, Catalogued, GraphSource, Keys, TermSource};
 use jindou_model::{
-    Cursor, GraphRef, IdRanges, Lists, Membership, Pattern, Precision, ShardId, TermId,
+    Cursor, GraphRef, IdEpoch, IdRanges, Lists, Membership, Pattern, Precision, ShardId, TermId,
     Unavailable, Visit,
 };
 use std::ops::ControlFlow;
@@ -54,20 +54,89 @@ impl Unready {
         }
     }
 
-    /// Whether a call is answered; a number for its size.
     fn roll(&self) -> Result<usize, Unavailable> {
-        let mut state = self.state.lock().expect("nobody panics with it");
-        if let Some(left) = &mut state.until_lost {
-            match left.checked_sub(1) {
-                None => return Err(Unavailable::Never(ShardId(LOST))),
-                Some(less) => *left = less,
-            }
+        roll(&self.state)
+    }
+}
+
+/// Whether a call is answered; a number for its size.
+fn roll(state: &Mutex<State>) -> Result<usize, Unavailable> {
+    let mut state = state.lock().expect("nobody panics with it");
+    if let Some(left) = &mut state.until_lost {
+        match left.checked_sub(1) {
+            None => return Err(Unavailable::Never(ShardId(LOST))),
+            Some(less) => *left = less,
         }
-        let unanswered = state.unanswered;
-        match state.random.chance(unanswered) {
-            true => Err(Unavailable::NotNow),
-            false => Ok(state.random.between(1, MOST_AT_ONCE)),
+    }
+    let unanswered = state.unanswered;
+    match state.random.chance(unanswered) {
+        true => Err(Unavailable::NotNow),
+        false => Ok(state.random.between(1, MOST_AT_ONCE)),
+    }
+}
+
+/// Stands before a dictionary, and answers by chance. Of orders of its terms it knows nothing.
+pub struct UnreadyTerms {
+    terms: Arc<dyn TermSource>,
+    state: Mutex<State>,
+}
+
+impl UnreadyTerms {
+    /// Before a dictionary; as [`Unready::new`].
+    #[must_use]
+    pub fn new(terms: Arc<dyn TermSource>, seed: u64, until_lost: Option<u64>) -> Self {
+        let (random, unanswered) = (Random::new(seed), 50);
+        Self {
+            terms,
+            state: Mutex::new(State {
+                random,
+                until_lost,
+                unanswered,
+            }),
         }
+    }
+}
+
+impl TermSource for UnreadyTerms {
+    fn epoch(&self) -> IdEpoch {
+        self.terms.epoch()
+    }
+
+    fn has(&self, id: TermId) -> bool {
+        self.terms.has(id)
+    }
+
+    fn is_here(&self) -> bool {
+        self.terms.is_here()
+    }
+
+    fn expect(&self, ids: &[TermId]) {
+        self.terms.expect(ids);
+    }
+
+    fn push_key(&self, id: TermId, key: &mut Vec<u8>) -> Result<(), Unavailable> {
+        roll(&self.state)?;
+        self.terms.push_key(id, key)
+    }
+
+    fn lookup(&self, key: &[u8], literal: bool) -> Result<Option<TermId>, Unavailable> {
+        roll(&self.state)?;
+        self.terms.lookup(key, literal)
+    }
+
+    fn push_keys(
+        &self,
+        ids: &[TermId],
+        most_bytes: usize,
+        keys: &mut Keys,
+    ) -> Result<usize, Unavailable> {
+        let some = roll(&self.state)?.min(ids.len());
+        self.terms.push_keys(&ids[..some], most_bytes, keys)
+    }
+
+    fn lookup_keys(&self, keys: &Keys, ids: &mut Vec<Option<TermId>>) -> Result<(), Unavailable> {
+        roll(&self.state)?;
+        self.terms.lookup_keys(keys, ids)
     }
 }
 

@@ -3,15 +3,15 @@
 //! `JINDOU_SEED` sets the first seed, `JINDOU_CASES` the number of cases, as in `differential`; and
 //! `JINDOU_NODES=3` runs all other tests of this crate on nodes, which is the long form of these; with
 //! `JINDOU_FORKS=1` all rows go to where their keys are, and with `JINDOU_FORK_MESSAGES=1` they go as messages,
-//! as between processes.
+//! as between processes, and with `JINDOU_TERMS=dealt` each node has only its part of the terms.
 
 use jindou_conformance::cases::{compare_to_definitions, seeds};
 use jindou_conformance::common_ground::common_ground;
 use jindou_conformance::differential::{Loaded, Outcome, bold_case, case};
 use jindou_conformance::elsewhere::Elsewhere;
-use jindou_conformance::unready::Unready;
+use jindou_conformance::unready::{Unready, UnreadyTerms};
 use jindou_engine::{
-    BetweenShards, Config, EngineError, ForkPolicy, MessageLimits, NodeFabric, Shards,
+    BetweenShards, BetweenTerms, Config, EngineError, ForkPolicy, MessageLimits, NodeFabric, Shards,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,8 +19,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const DEFAULT_CASES: u64 = 200;
 const SHARDS: u32 = 8;
 
-/// Of a seed: two to five nodes, one of the ways in which rows get to their keys, and one of those in which
-/// nodes reach each other's memory.
+/// Of a seed: two to five nodes, one of the ways in which rows get to their keys, one of those in which
+/// nodes reach each other's memory, and whether each has all terms or its part of them.
 fn config(seed: u64) -> Config {
     let policies = [
         ForkPolicy::Dynamic,
@@ -34,6 +34,8 @@ fn config(seed: u64) -> Config {
     config.fork_policy = policies[(seed / 3 % 4) as usize];
     config.node_fabric =
         [NodeFabric::Local, NodeFabric::SharedMemory, NodeFabric::Tcp][(seed / 2 % 3) as usize];
+    config.deal_terms = seed % 4 < 2;
+    config.dealt_terms_bytes = [0, 1 << 10, 16 << 20][(seed / 4 % 3) as usize];
     // Sub-queries and all other tables go by way of bytes in one case of five.
     if seed.is_multiple_of(5) {
         config.transport = Some(Elsewhere::new().transport());
@@ -73,6 +75,20 @@ fn nodes_that_are_not_ready_are_asked_again_until_the_answer_is_whole() {
         unready.between_shards = Some(BetweenShards(Arc::new(move |_, rows| {
             let seed = seed ^ (made.fetch_add(1, Ordering::Relaxed) << 32);
             Some(Arc::new(Unready::with_chance(rows, seed, None, 10)))
+        })));
+        compare_to_definitions(seed, bold_case(seed), &unready);
+    }
+}
+
+#[test]
+fn terms_of_nodes_that_are_not_ready_are_asked_again_until_the_answer_is_whole() {
+    for seed in seeds(DEFAULT_CASES) {
+        let mut unready = both_ways(seed).remove((seed / 12 % 2) as usize % both_ways(seed).len());
+        unready.deal_terms = true;
+        let made = AtomicU64::new(0);
+        unready.between_terms = Some(BetweenTerms(Arc::new(move |terms| {
+            let seed = seed ^ (made.fetch_add(1, Ordering::Relaxed) << 32);
+            Arc::new(UnreadyTerms::new(terms, seed, None))
         })));
         compare_to_definitions(seed, bold_case(seed), &unready);
     }

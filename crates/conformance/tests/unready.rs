@@ -5,8 +5,8 @@
 
 use jindou_conformance::cases::seeds;
 use jindou_conformance::differential::{Loaded, Outcome, bold_case};
-use jindou_conformance::unready::{LOST, Unready};
-use jindou_engine::{Between, Config, EngineError};
+use jindou_conformance::unready::{LOST, Unready, UnreadyTerms};
+use jindou_engine::{Between, BetweenTerms, Config, EngineError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -23,6 +23,30 @@ fn config(seed: u64, until_lost: Option<u64>) -> Config {
     config
 }
 
+/// Settings with such a dictionary before each query's.
+fn config_of_terms(seed: u64, until_lost: Option<u64>) -> Config {
+    let queries = AtomicU64::new(0);
+    let mut config = Config::default();
+    config.between_terms = Some(BetweenTerms(Arc::new(move |terms| {
+        let query = queries.fetch_add(1, Ordering::Relaxed);
+        let seed = seed ^ (query << 32);
+        Arc::new(UnreadyTerms::new(terms, seed, until_lost))
+    })));
+    config
+}
+
+#[test]
+fn terms_that_are_not_ready_are_asked_again_until_the_answer_is_whole() {
+    for seed in seeds(DEFAULT_CASES) {
+        let case = bold_case(seed);
+        let config = config_of_terms(seed, None);
+        let loaded = Loaded::with_config(&case.quads, config).expect("it loads");
+        if let Outcome::Different(reason) = loaded.compare_to_definitions(&case.query) {
+            panic!("seed {seed}: {}\n{reason}", case.query);
+        }
+    }
+}
+
 #[test]
 fn what_is_not_ready_is_asked_again_until_the_answer_is_whole() {
     for seed in seeds(DEFAULT_CASES) {
@@ -36,6 +60,16 @@ fn what_is_not_ready_is_asked_again_until_the_answer_is_whole() {
 
 #[test]
 fn a_lost_shard_ends_the_queries_that_need_it_and_no_other() {
+    lost_after(20, &config);
+}
+
+#[test]
+fn a_lost_part_of_the_dictionary_ends_the_queries_that_need_it_and_no_other() {
+    lost_after(12, &config_of_terms);
+}
+
+/// Queries whose shard is lost after fewer calls than this, with settings of a seed and a number of calls.
+fn lost_after(calls: u64, config: &dyn Fn(u64, Option<u64>) -> Config) {
     let (mut lost, mut whole) = (0, 0);
     for seed in seeds(DEFAULT_CASES) {
         let case = bold_case(seed);
@@ -47,7 +81,7 @@ fn a_lost_shard_ends_the_queries_that_need_it_and_no_other() {
         let Ok(expected) = count(Config::default()) else {
             continue;
         };
-        match count(config(seed, Some(seed % 20))) {
+        match count(config(seed, Some(seed % calls))) {
             Ok(rows) => {
                 assert_eq!(rows, expected, "seed {seed}: {text}");
                 whole += 1;

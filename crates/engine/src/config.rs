@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jindou_exec::{
     CancellationToken, ForkPolicy, GraphSource, MemoryPool, MessageLimits, ServiceCaller,
-    SpillLimits, Transport,
+    SpillLimits, TermSource, Transport,
 };
 use jindou_ingest::{Contexts, ThreadStart};
 use jindou_model::ShardId;
@@ -80,6 +80,13 @@ pub struct Config {
     pub fork_messages: Option<MessageLimits>,
     /// What stands before each of several shards, as a test puts it there. Default: nothing.
     pub between_shards: Option<BetweenShards>,
+    /// Each logical node, or node of a cluster, reads only its part of the dictionary, and asks the others for the
+    /// terms that it lacks: all of a cluster must. Default: no, each has all of it.
+    pub deal_terms: bool,
+    /// Bytes that each of them remembers of terms that it asked for at one snapshot. Default: 16 MiB.
+    pub dealt_terms_bytes: usize,
+    /// What stands between queries and the dictionary, as a test puts it there. Default: nothing.
+    pub between_terms: Option<BetweenTerms>,
     /// What carries tables from one operator of a query to the next, as a test puts it there.
     /// Default: nothing, they are handed over as they are.
     pub transport: Option<TransportOfTables>,
@@ -243,6 +250,19 @@ impl fmt::Debug for BetweenShards {
     }
 }
 
+/// Makes what stands before a dictionary, as [`Between`] before the graph.
+#[derive(Clone)]
+pub struct BetweenTerms(pub Arc<MakeBetweenTerms>);
+
+/// Makes the dictionary that stands before another one.
+pub type MakeBetweenTerms = dyn Fn(Arc<dyn TermSource>) -> Arc<dyn TermSource> + Send + Sync;
+
+impl fmt::Debug for BetweenTerms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("BetweenTerms")
+    }
+}
+
 /// What carries tables between the operators of queries: by way of bytes, as between machines.
 #[derive(Clone)]
 pub struct TransportOfTables(pub Arc<dyn Transport>);
@@ -275,6 +295,9 @@ impl Default for Config {
             fork_policy: ForkPolicy::default(),
             fork_messages: None,
             between_shards: None,
+            deal_terms: false,
+            dealt_terms_bytes: 16 << 20,
+            between_terms: None,
             transport: None,
             merge: MergePolicy::default(),
             is_replicated: false,

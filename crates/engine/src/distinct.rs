@@ -66,7 +66,7 @@ fn key(node: &Node) -> Option<Vec<Var>> {
         | Operator::Reduced { input } => key(input),
         Operator::Explore { input: None, steps } => {
             let mut vars = Vec::new();
-            for planned in steps {
+            for planned in steps.iter() {
                 add_key(&planned.step, &mut vars)?;
             }
             Some(vars)

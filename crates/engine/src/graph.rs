@@ -53,16 +53,13 @@ impl TermSource for StoredGraph {
         self.snapshot.knows(id)
     }
 
-    fn push_key(&self, id: TermId, key: &mut Vec<u8>) {
+    fn push_key(&self, id: TermId, key: &mut Vec<u8>) -> Result<(), Unavailable> {
         self.snapshot.push_key(id, key);
+        Ok(())
     }
 
-    fn lookup(&self, key: &[u8], literal: bool) -> Option<TermId> {
-        if literal {
-            self.snapshot.find_literal(key)
-        } else {
-            self.snapshot.find_node(key)
-        }
+    fn lookup(&self, key: &[u8], literal: bool) -> Result<Option<TermId>, Unavailable> {
+        Ok(self.find(key, literal))
     }
 
     fn text_order(&self) -> Option<Arc<dyn TextOrder>> {
@@ -76,12 +73,18 @@ impl TermSource for StoredGraph {
         }
     }
 
-    fn push_keys(&self, ids: &[TermId], most_bytes: usize, keys: &mut Keys) -> usize {
-        push_keys(&self.snapshot, ids, most_bytes, keys)
+    fn push_keys(
+        &self,
+        ids: &[TermId],
+        most_bytes: usize,
+        keys: &mut Keys,
+    ) -> Result<usize, Unavailable> {
+        Ok(push_keys(&self.snapshot, ids, most_bytes, keys))
     }
 
-    fn lookup_keys(&self, keys: &Keys, ids: &mut Vec<Option<TermId>>) {
+    fn lookup_keys(&self, keys: &Keys, ids: &mut Vec<Option<TermId>>) -> Result<(), Unavailable> {
         lookup_keys(&self.snapshot, keys, ids);
+        Ok(())
     }
 }
 
@@ -159,6 +162,14 @@ impl Catalogue for StoredGraph {
 }
 
 impl StoredGraph {
+    /// The id of the node or literal with this key.
+    pub(crate) fn find(&self, key: &[u8], literal: bool) -> Option<TermId> {
+        match literal {
+            true => self.snapshot.find_literal(key),
+            false => self.snapshot.find_node(key),
+        }
+    }
+
     fn all_predicates(&self) -> impl Iterator<Item = PredicateId> + use<> {
         (0..self.snapshot.predicate_count()).map(|number| PredicateId(number as u32))
     }
@@ -297,7 +308,7 @@ impl Statistics for StoredGraph {
         }
         let mut bytes = Vec::new();
         let literal = key::push_term(&mut bytes, term);
-        self.lookup(&bytes, literal)
+        self.find(&bytes, literal)
     }
 
     fn predicate(&self, iri: &str) -> Option<PredicateId> {

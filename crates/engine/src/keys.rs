@@ -48,14 +48,7 @@ impl Reader<'_> {
             };
             pushed.expect("the term is in the dictionary");
         }
-        kind_of(id)
-    }
-}
-
-fn kind_of(id: TermId) -> KeyKind {
-    match id.kind() {
-        TermKind::Literal => KeyKind::Literal,
-        _ => KeyKind::Node,
+        KeyKind::of(id)
     }
 }
 

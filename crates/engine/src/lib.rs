@@ -57,6 +57,7 @@ mod shards;
 mod solutions;
 mod statistics;
 mod streams;
+mod texts;
 mod transact;
 #[cfg(test)]
 mod transact_tests;
@@ -68,8 +69,9 @@ mod writer;
 
 pub use backup::{BackupReport, StoreReport};
 pub use config::{
-    Between, BetweenShards, Clock, Config, DEFAULT_SPILL_BYTES, KeepSolutions, LoadPolicy,
-    MakeBetween, MakeBetweenShards, NodeFabric, QueryOptions, TransportOfTables,
+    Between, BetweenShards, BetweenTerms, Clock, Config, DEFAULT_SPILL_BYTES, KeepSolutions,
+    LoadPolicy, MakeBetween, MakeBetweenShards, MakeBetweenTerms, NodeFabric, QueryOptions,
+    TransportOfTables,
 };
 pub use database::{DataMemory, Database};
 pub use delta::UpdateDelta;

@@ -122,12 +122,9 @@ fn visit_all<E: From<EngineError>>(
 }
 
 fn find_graph(graph: &StoredGraph, name: &NamedOrBlankNode) -> Option<TermId> {
-    use jindou_exec::TermSource as _;
     let mut bytes = Vec::new();
     key::push_term(&mut bytes, name.as_ref().into());
-    graph
-        .lookup(&bytes, false)
-        .filter(|id| graph.has_graph(*id))
+    graph.find(&bytes, false).filter(|id| graph.has_graph(*id))
 }
 
 fn for_each_id(
@@ -179,7 +176,7 @@ enum Node {
 
 impl<'g> QuadReader<'g> {
     pub(crate) fn new(graph: &'g Arc<StoredGraph>, terms: &'g Terms) -> Self {
-        let decoder = || TermDecoder::new(graph, terms);
+        let decoder = || TermDecoder::new(graph, terms, None);
         Self {
             graph,
             subjects: decoder(),

@@ -4,16 +4,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jindou_exec::{
-    Context, ContextParts, Execution, Forked, Limits, MaterializedRows, Table, Terms, Workers,
+    Context, ContextParts, ExecError, Execution, Forked, Limits, MaterializedRows, Table, Terms,
+    Workers,
 };
-use jindou_model::{TermId, TermKind};
+use jindou_model::{TermId, TermKind, Unavailable};
 use jindou_plan::Prepared;
 use jindou_plan::physical::{ConstId, Constant, Form, Operator, Plan};
+use oxrdf::Term;
 
 use crate::graph::StoredGraph;
 use crate::service::services;
 use crate::shards::{Asked, Holders};
-use crate::solutions::Solutions;
+use crate::solutions::{Solutions, term};
+use crate::texts::Texts;
 use crate::triples::{Graph, GraphForm};
 use crate::{Config, EngineError, QueryOptions, TermDecoder};
 
@@ -32,6 +35,8 @@ pub enum QueryResults {
 pub(crate) struct Running {
     pub(crate) execution: Execution,
     pub(crate) graph: Arc<StoredGraph>,
+    /// The terms of the rows that were handed over last, where they are not all here.
+    texts: Texts,
     pub(crate) prepared: Prepared<'static>,
     pub(crate) workers: Arc<Workers>,
     pub(crate) seed: u64,
@@ -93,12 +98,30 @@ impl Running {
         }
         let Asked {
             graph,
+            terms,
             source,
             forks,
             holders,
         } = asked;
-        let terms = Terms::new(graph.clone());
-        let constants = resolve_constants(&prepared, &graph, &terms);
+        let texts = match &terms {
+            None => Texts::AllHere,
+            Some(_) => Texts::default(),
+        };
+        let terms = Terms::new(terms.unwrap_or_else(|| graph.clone()));
+        let cancellation = options.cancellation.clone().unwrap_or_default();
+        if !matches!(texts, Texts::AllHere) {
+            let ends = cancellation.clone();
+            terms.wait_until(move |_| {
+                ends.is_cancelled() || timeout.is_some_and(|limit| begun.elapsed() > limit)
+            });
+        }
+        let constants = resolve_constants(&prepared, &graph, &terms).map_err(|why| {
+            let limit = timeout.filter(|limit| begun.elapsed() > *limit);
+            holders.name(match limit {
+                Some(limit) if why == Unavailable::NotNow => ExecError::Timeout { limit }.into(),
+                _ => ExecError::of_unavailable(why).into(),
+            })
+        })?;
         let account = options
             .progress
             .as_ref()
@@ -111,7 +134,7 @@ impl Running {
             terms,
             constants,
             limits: Limits {
-                cancellation: options.cancellation.clone().unwrap_or_default(),
+                cancellation,
                 started: begun,
                 timeout,
                 memory_bytes: config.query_memory_bytes,
@@ -135,6 +158,7 @@ impl Running {
         Ok(Self {
             execution,
             graph,
+            texts,
             prepared,
             workers: Arc::clone(workers),
             seed,
@@ -161,9 +185,44 @@ impl Running {
         &self.prepared.plan
     }
 
-    /// What turns ids into text.
+    /// Reads the terms of rows that are about to be handed over, all together, where they are not all here.
+    ///
+    /// # Errors
+    /// The limit that the query met, and that a node is lost that has some of them.
+    pub(crate) fn read_texts<'i>(
+        &mut self,
+        ids: impl Iterator<Item = &'i TermId>,
+    ) -> Result<(), EngineError> {
+        if matches!(self.texts, Texts::AllHere) {
+            return Ok(());
+        }
+        let read = Texts::read(ids, self.execution.context());
+        self.texts = read.map_err(|error| self.holders.name(error.into()))?;
+        Ok(())
+    }
+
+    /// The terms of the rows that were handed over last.
+    pub(crate) fn texts(&self) -> &Texts {
+        &self.texts
+    }
+
+    /// What turns ids of the rows that were handed over last into text.
     pub(crate) fn decoder(&self) -> TermDecoder<'_> {
-        TermDecoder::new(&self.graph, self.execution.context().terms())
+        self.decoder_of(&self.texts)
+    }
+
+    /// A term of the rows that were handed over last; `None` where nothing is bound.
+    pub(crate) fn term(&self, id: TermId) -> Option<Term> {
+        term(self.execution.context().terms(), self.texts.read_ones(), id)
+    }
+
+    /// What turns ids of rows into text whose terms are these.
+    pub(crate) fn decoder_of<'a>(&'a self, texts: &'a Texts) -> TermDecoder<'a> {
+        TermDecoder::new(
+            &self.graph,
+            self.execution.context().terms(),
+            texts.read_ones(),
+        )
     }
 
     /// Splits off what the query's form makes of its rows.
@@ -223,7 +282,14 @@ fn may_end_early(plan: &Plan) -> bool {
 /// The ids of a plan's constants for this run.
 ///
 /// Those that are the same at every run are looked up once in each generation of the graph.
-fn resolve_constants(prepared: &Prepared<'_>, graph: &StoredGraph, terms: &Terms) -> Vec<TermId> {
+///
+/// # Errors
+/// As [`Terms::intern_key`].
+fn resolve_constants(
+    prepared: &Prepared<'_>,
+    graph: &StoredGraph,
+    terms: &Terms,
+) -> Result<Vec<TermId>, Unavailable> {
     let plan = &prepared.plan;
     let remembered = plan.remembered.get(graph.snapshot.generation());
     let mut key = Vec::new();
@@ -238,10 +304,10 @@ fn resolve_constants(prepared: &Prepared<'_>, graph: &StoredGraph, terms: &Terms
             Constant::Iri { .. } => {
                 key.clear();
                 prepared.push_key(id, &mut key);
-                terms.intern_key(&key, false)
+                terms.intern_key(&key, false)?
             }
             // Literals may be held inline, which their keys do not tell.
-            _ => terms.intern(prepared.term(id).as_ref()),
+            _ => terms.intern(prepared.term(id).as_ref())?,
         });
     }
     if remembered.is_none() {
@@ -255,5 +321,5 @@ fn resolve_constants(prepared: &Prepared<'_>, graph: &StoredGraph, terms: &Terms
             ids.iter().zip(&plan.constants).map(lasting).collect(),
         );
     }
-    ids
+    Ok(ids)
 }

@@ -10,12 +10,15 @@ mod nodes;
 mod publish;
 #[cfg(target_os = "linux")]
 mod snapshots;
+mod terms;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+#[cfg(target_os = "linux")]
+use jindou_cluster::SeenGraph;
 use jindou_cluster::{
-    ChangedLists, LinkOptions, NodeGraphs, Offered, OneSided, RemoteReads, Sharded,
+    ChangedLists, LinkOptions, NodeGraphs, NodeTerms, Offered, OneSided, RemoteReads, Sharded,
 };
 use jindou_exec::{Forks, GraphSource, TermSource};
 use jindou_fabric::FabricError;
@@ -24,15 +27,18 @@ use jindou_store::{Cut, LayerKind, Snapshot};
 use parking_lot::Mutex;
 
 pub(crate) use self::holders::Holders;
-use self::nodes::{Nodes, NodesError, Rows};
+use self::nodes::{Nodes, NodesError, Rows, TermParts};
+use self::terms::TermPart;
 use crate::EngineError;
-use crate::config::{Between, BetweenShards, Config};
+use crate::config::{Between, BetweenShards, BetweenTerms, Config};
 use crate::graph::StoredGraph;
 
 /// What a query asks.
 pub(crate) struct Asked {
-    /// The whole graph: its terms, and what the planner knows.
+    /// The whole graph: what the planner knows, and its terms.
     pub(crate) graph: Arc<StoredGraph>,
+    /// Its terms where they are dealt to nodes: as the node of the query reads them.
+    pub(crate) terms: Option<Arc<dyn TermSource>>,
     /// What its steps ask: the graph, its shards, or what watches these.
     pub(crate) source: Arc<dyn GraphSource>,
     /// How its rows go on at other nodes, if they may.
@@ -46,6 +52,7 @@ impl Asked {
     pub(crate) fn in_place(graph: Arc<StoredGraph>, source: Arc<dyn GraphSource>) -> Self {
         Self {
             graph,
+            terms: None,
             source,
             forks: None,
             holders: Holders::default(),
@@ -70,6 +77,8 @@ struct Last {
     graph: Arc<StoredGraph>,
     /// As each node sees it.
     seen: NodeGraphs,
+    /// Its terms, where they are dealt to nodes.
+    terms: Option<NodeTerms>,
     shards: CutGraph,
 }
 
@@ -101,8 +110,14 @@ impl LastShards {
     ) -> Result<Asked, EngineError> {
         #[cfg(target_os = "linux")]
         if let Some(membership) = self.membership() {
-            let (source, forks) = membership.seen(&graph)?;
+            let SeenGraph {
+                source,
+                terms,
+                forks,
+            } = membership.seen(&graph)?;
+            let dealt = config.deal_terms.then_some(terms);
             return Ok(Asked {
+                terms: before_terms(dealt, &graph, config),
                 graph,
                 source: before(source, config),
                 forks: Some(forks),
@@ -111,20 +126,28 @@ impl LastShards {
         }
         let Some(nodes) = &self.nodes else {
             let source = self.source(&graph, config)?;
-            return Ok(Asked::in_place(graph, source));
+            return Ok(Asked {
+                terms: before_terms(None, &graph, config),
+                ..Asked::in_place(graph, source)
+            });
         };
         let nodes = nodes.as_ref().map_err(NodesError::clone)?;
-        let graphs = self.graphs(&graph, config)?;
+        let (graphs, terms) = self.graphs(&graph, config)?;
         let number = self.entered.fetch_add(1, Ordering::Relaxed) % config.nodes;
         let snapshot = graph.snapshot.number();
-        let terms = Arc::clone(&graph) as Arc<dyn TermSource>;
+        let all: NodeTerms = match &terms {
+            Some(terms) => Arc::clone(terms),
+            None => (0..config.nodes).map(|_| Arc::clone(&graph) as _).collect(),
+        };
+        let own = terms.map(|terms| Arc::clone(&terms[number as usize]));
         Ok(Asked {
+            terms: before_terms(own, &graph, config),
             graph,
             source: Arc::clone(&graphs[number as usize]),
             forks: Some(
                 nodes
                     .logical()
-                    .at(NodeId(number), (&graphs, snapshot), &terms),
+                    .at(NodeId(number), (&graphs, snapshot), &all),
             ),
             holders: Holders::default(),
         })
@@ -144,7 +167,7 @@ impl LastShards {
         if config.shards.is_one() || self.is_member() {
             return Ok(before(Arc::clone(graph) as _, config));
         }
-        Ok(Arc::clone(&self.graphs(graph, config)?[0]))
+        Ok(Arc::clone(&self.graphs(graph, config)?.0[0]))
     }
 
     /// What nodes hold for queries of others, by node, where sub-queries go as messages: queries, and
@@ -216,12 +239,16 @@ impl LastShards {
     ///
     /// Costs what differs from the graph that was asked for last, and a copy of all segments where that had
     /// another base.
-    fn graphs(&self, graph: &Arc<StoredGraph>, config: &Config) -> Result<NodeGraphs, EngineError> {
+    fn graphs(
+        &self,
+        graph: &Arc<StoredGraph>,
+        config: &Config,
+    ) -> Result<(NodeGraphs, Option<NodeTerms>), EngineError> {
         let mut last = self.last.lock();
         if let Some(last) = &*last
             && Arc::ptr_eq(&last.graph, graph)
         {
-            return Ok(Arc::clone(&last.seen));
+            return Ok((Arc::clone(&last.seen), last.terms.clone()));
         }
         let nodes = self.nodes.as_ref().map(|nodes| nodes.as_ref()).transpose();
         let nodes = nodes.map_err(NodesError::clone)?;
@@ -232,14 +259,16 @@ impl LastShards {
             Some(shards) => shards,
             None => CutGraph::of(&graph.snapshot, config, nodes)?,
         };
-        let seen = seen(graph, &shards, config, nodes).into_iter();
-        let seen: NodeGraphs = seen.map(|sharded| before(sharded, config)).collect();
+        let (seen, terms) = seen(graph, &shards, config, nodes);
+        let seen = seen.into_iter().map(|sharded| before(sharded, config));
+        let seen: NodeGraphs = seen.collect();
         *last = Some(Last {
             graph: Arc::clone(graph),
             seen: Arc::clone(&seen),
+            terms: terms.clone(),
             shards,
         });
-        Ok(seen)
+        Ok((seen, terms))
     }
 }
 
@@ -248,6 +277,20 @@ fn before(source: Arc<dyn GraphSource>, config: &Config) -> Arc<dyn GraphSource>
     match &config.between {
         None => source,
         Some(Between(between)) => between(source),
+    }
+}
+
+/// What a test puts before the terms that a query reads, or these; none where they are the graph's own.
+fn before_terms(
+    terms: Option<Arc<dyn TermSource>>,
+    graph: &Arc<StoredGraph>,
+    config: &Config,
+) -> Option<Arc<dyn TermSource>> {
+    match &config.between_terms {
+        None => terms,
+        Some(BetweenTerms(between)) => {
+            Some(between(terms.unwrap_or_else(|| Arc::clone(graph) as _)))
+        }
     }
 }
 
@@ -292,7 +335,7 @@ fn seen(
     shards: &CutGraph,
     config: &Config,
     nodes: Option<&Nodes>,
-) -> Vec<Arc<dyn GraphSource>> {
+) -> (Vec<Arc<dyn GraphSource>>, Option<NodeTerms>) {
     let source = |snapshot: &Snapshot| {
         let snapshot = snapshot.clone();
         Arc::new(StoredGraph { snapshot }) as Arc<dyn GraphSource>
@@ -308,14 +351,24 @@ fn seen(
         Sharded::new(config.shards, catalogue, shared, rows)
     };
     let Some(nodes) = nodes else {
-        return vec![Arc::new(sharded(rows))];
+        return (vec![Arc::new(sharded(rows))], None);
     };
-    let seen = nodes.seen(&rows, graph).into_iter().zip(&shards.readers);
+    let terms = config.deal_terms.then(|| {
+        let map = nodes.logical().map();
+        let part = |node| Arc::new(TermPart::new(graph, map, node)) as Arc<dyn TermSource>;
+        TermParts {
+            parts: map.nodes().map(part).collect(),
+            met_bytes: config.dealt_terms_bytes,
+            pool: config.memory_pool.as_ref(),
+        }
+    });
+    let (seen, terms) = nodes.seen(&rows, graph, terms.as_ref());
+    let seen = seen.into_iter().zip(&shards.readers);
     let with_reader = |(rows, reader): (Rows, &Arc<OneSided>)| {
         let changes = Arc::clone(graph) as Arc<dyn ChangedLists>;
         Arc::new(sharded(rows).with_reader(Arc::clone(reader), changes)) as Arc<dyn GraphSource>
     };
-    seen.map(with_reader).collect()
+    (seen.map(with_reader).collect(), terms)
 }
 
 impl ChangedLists for StoredGraph {

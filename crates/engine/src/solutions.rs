@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jindou_dictionary::{Around, BLOCK, WholeBlock};
-use jindou_exec::{Execution, Forked, Table, Terms};
+use jindou_exec::{Execution, Forked, KeyKind, Table, Terms};
 use jindou_model::{TermId, TermKind, inline, key};
 use jindou_plan::physical::Var;
 use jindou_store::{Snapshot, TermsDecoder};
@@ -15,6 +15,7 @@ use crate::EngineError;
 use crate::graph::StoredGraph;
 use crate::query::Running;
 use crate::results::TermText;
+use crate::texts::ReadTexts;
 
 /// Variables that are looked through sooner than a set of them is made.
 const FEW: usize = 32;
@@ -99,9 +100,10 @@ impl Solutions {
             return Ok(None);
         };
         let rows = table.rows();
-        let columns = (0..self.vars.len())
+        let columns: Vec<Vec<TermId>> = (0..self.vars.len())
             .map(|place| self.column(&mut table, place))
             .collect();
+        self.running.read_texts(columns.iter().flatten())?;
         Ok(Some(Batch { rows, columns }))
     }
 
@@ -124,7 +126,7 @@ impl Solutions {
         &self.running
     }
 
-    /// What turns ids into text.
+    /// What turns ids of the last batch into text.
     #[must_use]
     pub fn decoder(&self) -> TermDecoder<'_> {
         self.running.decoder()
@@ -159,12 +161,11 @@ impl Iterator for Solutions {
             if let Some((batch, row)) = &mut self.batch
                 && *row < batch.rows()
             {
-                let terms = self.running.execution.context().terms();
                 let cells = batch.columns.iter().map(|column| column[*row]);
                 let values = self
                     .running
                     .graph
-                    .read(|| cells.map(|id| terms.term(id)).collect());
+                    .read(|| cells.map(|id| self.running.term(id)).collect());
                 *row += 1;
                 let values = match values {
                     Ok(values) => values,
@@ -226,7 +227,11 @@ impl Solution {
 }
 
 /// Turns ids of one query into text, remembering what it has just decoded.
+///
+/// The terms are those of the dictionary here, or what was read of one that is elsewhere.
 pub struct TermDecoder<'a> {
+    /// What was read, where the dictionary is not here.
+    read: Option<&'a ReadTexts>,
     snapshot: &'a Snapshot,
     vertices: TermsDecoder<'a>,
     literals: TermsDecoder<'a>,
@@ -236,8 +241,13 @@ pub struct TermDecoder<'a> {
 }
 
 impl<'a> TermDecoder<'a> {
-    pub(crate) fn new(graph: &'a StoredGraph, terms: &'a Terms) -> Self {
+    pub(crate) fn new(
+        graph: &'a StoredGraph,
+        terms: &'a Terms,
+        read: Option<&'a ReadTexts>,
+    ) -> Self {
         Self {
+            read,
             snapshot: &graph.snapshot,
             vertices: graph.snapshot.base().vertex_tables().decoder(),
             literals: graph.snapshot.base().literal_tables().decoder(),
@@ -253,12 +263,15 @@ impl<'a> TermDecoder<'a> {
     /// If the ids are not those of a triple of this query.
     #[must_use]
     pub fn triple(&self, ids: [TermId; 3]) -> Triple {
-        crate::triples::triple(self.terms, ids)
+        crate::triples::triple(&|id| term(self.terms, self.read, id), ids)
     }
 
     /// Whether a term lies in a block of the bulk load's dictionary, as those that came later do not.
     #[inline]
     pub(crate) fn has_block(&self, id: TermId) -> bool {
+        if self.read.is_some() {
+            return false;
+        }
         let base = self.snapshot.base();
         match id.kind() {
             TermKind::Vertex => id.number() < base.vertex_tables().ground().len(),
@@ -298,6 +311,12 @@ impl<'a> TermDecoder<'a> {
     /// If the id is of another query.
     #[inline]
     pub fn text(&mut self, id: TermId) -> Option<TermText<'_>> {
+        if let Some(read) = self.read
+            && matches!(id.kind(), TermKind::Vertex | TermKind::Literal)
+        {
+            let (key, kind) = read.key(id);
+            return Some(key_text(key, kind == KeyKind::Literal));
+        }
         match id.kind() {
             TermKind::None => None,
             TermKind::Vertex => {
@@ -322,7 +341,7 @@ impl<'a> TermDecoder<'a> {
             }
             TermKind::Computed => {
                 self.scratch.clear();
-                let literal = self.terms.push_key(id, &mut self.scratch);
+                let literal = self.terms.push_key(id, &mut self.scratch).expect(HERE);
                 Some(key_text(&self.scratch, literal))
             }
             _ => {
@@ -341,6 +360,24 @@ impl<'a> TermDecoder<'a> {
         }
     }
 }
+
+/// The term of an id of rows whose terms were `read`, or are here; `None` where nothing is bound.
+pub(crate) fn term(terms: &Terms, read: Option<&ReadTexts>, id: TermId) -> Option<Term> {
+    match (read, id.kind()) {
+        (Some(read), TermKind::Vertex | TermKind::Literal) => {
+            let (key, kind) = read.key(id);
+            let term = match kind {
+                KeyKind::Literal => key::literal(key).map(Term::from),
+                KeyKind::None | KeyKind::Node => key::vertex(key),
+            };
+            Some(term.expect("the dictionary holds keys of terms"))
+        }
+        _ => terms.term(id).expect(HERE),
+    }
+}
+
+/// Of terms that the query computed, and of all where the dictionary is here.
+const HERE: &str = "what is here is never lost";
 
 /// The text of a key.
 ///

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use jindou_exec::{Context, Table, Terms};
-use jindou_model::{Pattern, TermId, TermKind};
+use jindou_exec::{Context, Keys, Table, Terms};
+use jindou_model::{Pattern, TermId, TermKind, Unavailable};
 use jindou_plan::physical::{Plan, Slot, TemplateSlot, TemplateTriple};
 use oxrdf::{BlankNode, NamedOrBlankNode, Term, Triple};
 use rustc_hash::FxHashSet;
@@ -14,6 +14,9 @@ use crate::distinct::repeating;
 use crate::query::Running;
 use crate::results::Names;
 use crate::{EngineError, PrefixTable, TermDecoder};
+
+/// Bytes of keys of described nodes that are read together.
+const KEY_BYTES: usize = 64 << 10;
 
 /// The triples of a graph, each once, found while they are read.
 pub struct Graph {
@@ -110,6 +113,7 @@ impl Graph {
                 return Err(self.running.holders.name(error));
             }
         }
+        self.running.read_texts(triples.as_flattened().iter())?;
         self.triples += triples.len() as u64;
         Ok((!triples.is_empty()).then_some(triples))
     }
@@ -250,7 +254,10 @@ impl Graph {
                         Source::Constant(id) => id,
                         Source::Blank(number) => self.fresh_blank(number),
                     });
-                    if test.is_triple(ids) && (!repeats || self.seen.insert(ids)) {
+                    let is_triple = test.is_triple(ids);
+                    if is_triple.map_err(|why| context.without_term(why))?
+                        && (!repeats || self.seen.insert(ids))
+                    {
                         triples.push(ids);
                     }
                 }
@@ -287,7 +294,7 @@ impl Graph {
             .execution
             .context()
             .terms()
-            .intern(node.as_ref().into())
+            .intern_fresh(node.as_ref())
     }
 
     /// All triples with this subject in the default graph; blank nodes behind them come next.
@@ -306,16 +313,9 @@ impl Graph {
             self.seen.capacity() * SEEN_BYTES + self.begun.capacity() * size_of::<TermId>();
         let mut booked = self.booked;
         let mut ended = Ok(());
-        let mut key = Vec::new();
+        let first = self.found.len();
         let flow = context.for_each_of_default_graph(&pattern, &mut |s, p, o, _| {
             self.found.push([s, base.predicate_term(p), o]);
-            if o.kind() == TermKind::Vertex {
-                key.clear();
-                base.push_key(o, &mut key);
-                if key.starts_with(b"_:") {
-                    self.open.push(o);
-                }
-            }
             if self.found.len().is_multiple_of(TRIPLES_AT_ONCE) {
                 // With room for as many more, each with a node.
                 let more = size_of::<[TermId; 3]>() + size_of::<TermId>();
@@ -332,7 +332,24 @@ impl Graph {
         self.booked = booked;
         let flow = flow?;
         debug_assert_eq!(flow.is_break(), ended.is_err());
-        Ok(ended?)
+        ended?;
+        let objects = self.found[first..].iter().map(|[_, _, object]| *object);
+        let objects = objects.filter(|object| object.kind() == TermKind::Vertex);
+        let objects: Vec<TermId> = objects.collect();
+        for objects in objects.chunks(TRIPLES_AT_ONCE) {
+            let (mut keys, mut done) = (Keys::default(), 0);
+            while done < objects.len() {
+                keys.clear();
+                let read = (context.terms()).push_keys(&objects[done..], KEY_BYTES, &mut keys);
+                let read = read.map_err(|why| context.without_term(why))?;
+                let are_blank = keys.iter().map(|(key, _)| key.starts_with(b"_:"));
+                let of_keys = objects[done..].iter().zip(are_blank);
+                self.open.extend(of_keys.filter(|of| of.1).map(|of| of.0));
+                done += read;
+            }
+            context.check()?;
+        }
+        Ok(())
     }
 
     /// The plan with the rows and the time of each step, if the query was asked to gather them.
@@ -357,10 +374,8 @@ impl Iterator for Graph {
         let (triples, next) = &mut self.batch;
         let ids = triples[*next];
         *next += 1;
-        let Running {
-            graph, execution, ..
-        } = &self.running;
-        Some(graph.read(|| triple(execution.context().terms(), ids)))
+        let running = &self.running;
+        Some(running.graph.read(|| triple(&|id| running.term(id), ids)))
     }
 }
 
@@ -368,16 +383,19 @@ impl Iterator for Graph {
 ///
 /// # Panics
 /// If the ids are not those of a triple.
-pub(crate) fn triple(terms: &Terms, [subject, predicate, object]: [TermId; 3]) -> Triple {
-    let subject = match terms.term(subject) {
+pub(crate) fn triple(
+    term: &dyn Fn(TermId) -> Option<Term>,
+    [subject, predicate, object]: [TermId; 3],
+) -> Triple {
+    let subject = match term(subject) {
         Some(Term::NamedNode(node)) => NamedOrBlankNode::from(node),
         Some(Term::BlankNode(node)) => node.into(),
         Some(Term::Literal(_)) | None => unreachable!("subjects are nodes"),
     };
-    let Some(Term::NamedNode(predicate)) = terms.term(predicate) else {
+    let Some(Term::NamedNode(predicate)) = term(predicate) else {
         unreachable!("predicates are IRIs");
     };
-    let object = terms.term(object).expect("objects are bound");
+    let object = term(object).expect("objects are bound");
     Triple::new(subject, predicate, object)
 }
 
@@ -420,32 +438,36 @@ impl<'a> TripleTest<'a> {
     }
 
     #[inline]
-    fn is_triple(&mut self, [subject, predicate, object]: [TermId; 3]) -> bool {
+    fn is_triple(
+        &mut self,
+        [subject, predicate, object]: [TermId; 3],
+    ) -> Result<bool, Unavailable> {
         if self.predicate.0 != predicate {
-            self.predicate = (predicate, self.is_iri(predicate));
+            self.predicate = (predicate, self.is_iri(predicate)?);
         }
-        self.predicate.1 && self.is_node(subject) && !object.is_none()
+        Ok(self.predicate.1 && self.is_node(subject)? && !object.is_none())
     }
 
     #[inline]
-    fn is_node(&mut self, id: TermId) -> bool {
+    fn is_node(&mut self, id: TermId) -> Result<bool, Unavailable> {
         match id.kind() {
-            TermKind::Vertex => true,
+            TermKind::Vertex => Ok(true),
             TermKind::Computed => {
                 self.key.clear();
-                !self.terms.push_key(id, &mut self.key)
+                let is_literal = self.terms.push_key(id, &mut self.key)?;
+                Ok(!is_literal)
             }
-            _ => false,
+            _ => Ok(false),
         }
     }
 
-    fn is_iri(&mut self, id: TermId) -> bool {
-        if !self.is_node(id) {
-            return false;
+    fn is_iri(&mut self, id: TermId) -> Result<bool, Unavailable> {
+        if !self.is_node(id)? {
+            return Ok(false);
         }
         self.key.clear();
-        self.terms.push_key(id, &mut self.key);
-        !self.key.starts_with(b"_:")
+        self.terms.push_key(id, &mut self.key)?;
+        Ok(!self.key.starts_with(b"_:"))
     }
 }
 

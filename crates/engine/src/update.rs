@@ -794,11 +794,9 @@ impl<'a> Run<'a> {
             Some(known) => known,
             None => {
                 let mut bytes = Vec::new();
-                running
-                    .execution
-                    .context()
-                    .terms()
-                    .push_key(predicate, &mut bytes);
+                let cx = running.execution.context();
+                let read = cx.terms().push_key(predicate, &mut bytes);
+                read.map_err(|why| cx.without_term(why))?;
                 let iri = std::str::from_utf8(&bytes).expect("IRIs are UTF-8");
                 self.working.intern_predicate(iri)?
             }
@@ -817,8 +815,9 @@ impl<'a> Run<'a> {
             return Ok(id);
         }
         let mut bytes = Vec::new();
-        let terms = running.execution.context().terms();
-        Ok(if terms.push_key(id, &mut bytes) {
+        let cx = running.execution.context();
+        let is_literal = cx.terms().push_key(id, &mut bytes);
+        Ok(if is_literal.map_err(|why| cx.without_term(why))? {
             self.working.intern_literal(&bytes)?
         } else {
             self.working.intern_node(&bytes)?
@@ -1029,7 +1028,7 @@ fn kind_of(working: &Snapshot, running: &Running, id: TermId) -> Kind {
         TermKind::Computed => {
             let mut bytes = Vec::new();
             let literal = running.execution.context().terms().push_key(id, &mut bytes);
-            match literal {
+            match literal.expect("the query's own terms are here") {
                 true => Kind::Literal,
                 false if bytes.starts_with(b"_:") => Kind::Blank,
                 false => Kind::Iri,

@@ -111,6 +111,7 @@ struct Node<'a> {
     name: &'a str,
     policy: ForkPolicy,
     maps_memory: bool,
+    deal_terms: bool,
     secret: Option<Secret>,
 }
 
@@ -132,6 +133,7 @@ impl Node<'_> {
     fn start_once(&self) -> Result<Database, EngineError> {
         let mut config = Config::default();
         config.fork_policy = self.policy;
+        config.deal_terms = self.deal_terms;
         let database = Database::open_to_read(self.location, config)?;
         database.join(ClusterOptions {
             peers: self.peers.clone(),
@@ -151,6 +153,7 @@ fn node<'a>(location: &'a Path, peers: &'a PeerList, name: &'a str) -> Node<'a> 
         name,
         policy: ForkPolicy::Dynamic,
         maps_memory: true,
+        deal_terms: false,
         secret: None,
     }
 }
@@ -179,6 +182,37 @@ fn cluster(
         assert!(database.wait_for_cluster(PATIENCE), "{}", status());
     }
     databases
+}
+
+#[test]
+fn each_node_answers_with_its_part_of_the_terms_alone() {
+    let folder = store();
+    let location = folder.path().join("store");
+    let one = Database::open_to_read(&location, Config::default()).expect("it opens");
+    for (policy, maps_memory) in [(ForkPolicy::InPlace, true), (ForkPolicy::ForkJoin, false)] {
+        let peers = list(NODES);
+        let nodes: Vec<Database> = (peers.peers().iter())
+            .map(|peer| {
+                let node = Node {
+                    policy,
+                    maps_memory,
+                    deal_terms: true,
+                    ..node(&location, &peers, &peer.name)
+                };
+                node.start().expect("it starts")
+            })
+            .collect();
+        for database in &nodes {
+            assert!(database.wait_for_cluster(PATIENCE));
+        }
+        for query in QUERIES {
+            let expected = rows(&one, query).unwrap();
+            for (number, database) in nodes.iter().enumerate() {
+                let found = rows(database, query).unwrap();
+                assert_eq!(found, expected, "node {number}: {query}");
+            }
+        }
+    }
 }
 
 #[test]

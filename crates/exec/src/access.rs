@@ -18,8 +18,9 @@ impl Context {
         loop {
             match call() {
                 Ok(answer) => return Ok(answer),
-                Err(Unavailable::Never(shard)) => return Err(ExecError::ShardLost { shard }),
-                Err(Unavailable::Gone) => return Err(ExecError::SnapshotGone),
+                Err(why @ (Unavailable::Never(_) | Unavailable::Gone)) => {
+                    return Err(ExecError::of_unavailable(why));
+                }
                 Err(Unavailable::NotNow) => {
                     self.check()?;
                     if !self.work_meanwhile() {

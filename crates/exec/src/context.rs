@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use jindou_model::{TermId, TermKind};
+use jindou_model::{TermId, TermKind, Unavailable};
 use jindou_plan::Stack;
 use jindou_plan::physical::{ConstId, Dataset, Plan, Slot, Windows};
 use oxrdf::TermRef;
@@ -223,7 +223,7 @@ pub struct SharedContext {
     /// Why expressions have no values any more.
     ended: Arc<OnceLock<End>>,
     /// Nobody reads the query's rows any more.
-    finished: AtomicBool,
+    finished: Arc<AtomicBool>,
     solutions: AtomicU64,
     pub(crate) profile: Option<Profile>,
     /// Threads that a heavy part may use.
@@ -339,6 +339,7 @@ impl Context {
             .dataset
             .as_ref()
             .map(|dataset| ActiveDataset::new(dataset, plan.windows.as_ref(), &terms, &*source));
+        let dataset = dataset.transpose().map_err(ExecError::of_unavailable)?;
         let threads = if profile { 1 } else { threads.max(1) };
         let count = || spill::count_operators(&plan.root, threads as u64);
         let stack = plan.stack();
@@ -390,8 +391,11 @@ impl Context {
             pool_bytes,
         };
         let ends = Arc::clone(&ended);
+        let finished = Arc::new(AtomicBool::new(false));
+        let is_finished = Arc::clone(&finished);
         expressions.watch(move |terms| match watched.look(terms) {
-            None => false,
+            // Whoever waits for terms is not to wait for ever.
+            None => is_finished.load(Ordering::Relaxed),
             Some(end) => {
                 ends.get_or_init(|| end);
                 true
@@ -407,7 +411,7 @@ impl Context {
             space: Arc::new(space),
             services: parts.services,
             limits,
-            finished: AtomicBool::new(false),
+            finished,
             solutions: AtomicU64::new(parts.first_solution),
             profile: parts.is_profiled.then(|| Profile::new(parts.ids)),
             threads: parts.threads,
@@ -487,6 +491,15 @@ impl SharedContext {
         let mut booked = Booked::default();
         let has_room = self.room(&mut booked, bytes).unwrap_or(false);
         has_room.then_some(Held { _booked: booked })
+    }
+
+    /// As [`SharedContext::hold`].
+    ///
+    /// # Errors
+    /// What the query ends for if there is no room.
+    pub fn hold_or_end(&self, bytes: usize) -> Result<Held, ExecError> {
+        let booked = self.reserve(bytes)?;
+        Ok(Held { _booked: booked })
     }
 
     /// The terms of the query.
@@ -572,6 +585,9 @@ impl SharedContext {
             Some(End::Memory) => return Err(self.memory_exceeded()),
             Some(&End::Pool(limit_bytes)) => return Err(ExecError::PoolExhausted { limit_bytes }),
         }
+        if let Some(why) = self.terms().lost() {
+            return Err(ExecError::of_unavailable(why));
+        }
         match self.expressions.refusal() {
             Some(reason) => Err(ExecError::Refused {
                 reason: reason.to_owned(),
@@ -579,6 +595,15 @@ impl SharedContext {
             // Terms are computed without being booked one by one.
             None => self.charge(0),
         }
+    }
+
+    /// What the query ends for where a term cannot be had: see [`Terms::lost`].
+    #[must_use]
+    pub fn without_term(&self, why: Unavailable) -> ExecError {
+        // A limit that it met while it waited comes first.
+        self.check()
+            .err()
+            .unwrap_or_else(|| ExecError::of_unavailable(why))
     }
 
     /// Counts rows of the query's answer.
@@ -831,8 +856,12 @@ impl ActiveDataset {
         windows: Option<&Windows>,
         terms: &Terms,
         source: &dyn GraphSource,
-    ) -> Self {
-        let id = |node: &oxrdf::NamedNode| terms.intern(TermRef::from(node.as_ref()));
+    ) -> Result<Self, Unavailable> {
+        let ids = |nodes: &mut dyn Iterator<Item = &oxrdf::NamedNode>| {
+            let mut ids = Vec::new();
+            let nodes = nodes.map(|node| Some(TermRef::from(node.as_ref())));
+            terms.intern_all(nodes, &mut ids).map(|()| ids)
+        };
         let sorted = |ids: &mut dyn Iterator<Item = TermId>| {
             let mut ids: Vec<TermId> = ids.collect();
             ids.sort_unstable();
@@ -841,10 +870,11 @@ impl ActiveDataset {
         };
         let of_default = windows.iter().flat_map(|windows| &windows.default);
         let of_default = of_default.map(|number| TermId::window(*number));
-        let default = sorted(&mut dataset.default.iter().map(id).chain(of_default));
-        let named = sorted(&mut dataset.named.iter().map(id));
-        let by_name = windows.iter().flat_map(|windows| &windows.graphs).map(id);
-        let within = sorted(&mut by_name.chain(named.iter().copied()));
+        let default = ids(&mut dataset.default.iter())?;
+        let default = sorted(&mut default.into_iter().chain(of_default));
+        let named = sorted(&mut ids(&mut dataset.named.iter())?.into_iter());
+        let by_name = ids(&mut windows.iter().flat_map(|windows| &windows.graphs))?;
+        let within = sorted(&mut by_name.into_iter().chain(named.iter().copied()));
         let has_window = default.iter().any(|graph| graph.kind() == TermKind::Window);
         // Of one graph nothing is gained.
         let may_be_all = default.len() > 1 && source.graph_count() <= default.len() as u64;
@@ -854,11 +884,11 @@ impl ActiveDataset {
             source.graphs(&mut all);
             all.iter().all(|graph| default.binary_search(graph).is_ok())
         };
-        Self {
+        Ok(Self {
             default,
             default_is_all,
             named,
             within,
-        }
+        })
     }
 }

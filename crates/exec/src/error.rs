@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use jindou_model::{NodeId, ShardId};
+use jindou_model::{NodeId, ShardId, Unavailable};
 use jindou_plan::NoStack;
 
 use crate::expr::CompileError;
@@ -93,4 +93,17 @@ pub enum ExecError {
         /// What.
         reason: String,
     },
+}
+
+impl ExecError {
+    /// What a query ends for where a part of its graph or of its dictionary cannot be had.
+    #[must_use]
+    pub fn of_unavailable(why: Unavailable) -> Self {
+        match why {
+            Unavailable::Never(shard) => Self::ShardLost { shard },
+            Unavailable::Gone => Self::SnapshotGone,
+            // Nobody stops waiting but for a query that must end.
+            Unavailable::NotNow => Self::Cancelled,
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! How do the keys of many terms lie together?
 
+use jindou_model::{TermId, TermKind};
+
 /// What a key of [`Keys`] belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyKind {
@@ -11,8 +13,27 @@ pub enum KeyKind {
     Literal,
 }
 
+impl KeyKind {
+    /// Of the key of a vertex, predicate or dictionary literal.
+    #[inline]
+    #[must_use]
+    pub fn of(id: TermId) -> Self {
+        Self::of_term(id.kind() == TermKind::Literal)
+    }
+
+    /// Of the key of a literal, or of a node.
+    #[inline]
+    #[must_use]
+    pub fn of_term(literal: bool) -> Self {
+        match literal {
+            true => Self::Literal,
+            false => Self::Node,
+        }
+    }
+}
+
 /// The keys (see [`jindou_model::key`]) of some terms, one after the other in one piece of memory.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Keys {
     bytes: Vec<u8>,
     /// Where each ends.

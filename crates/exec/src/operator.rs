@@ -238,7 +238,8 @@ impl<'a> Builder<'a> {
         if let Some(given) = &self.given {
             let value = |var| {
                 let (_, id) = given.iter().find(|(other, _)| *other == var)?;
-                let term = self.cx.terms().term(*id);
+                // Where it is lost, no row of the query counts any more.
+                let term = self.cx.terms().term(*id).ok().flatten();
                 term.filter(operators::can_be_written)
             };
             service.query = service.query.given(&value);

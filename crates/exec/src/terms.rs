@@ -2,11 +2,12 @@
 
 use std::hash::BuildHasher as _;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::thread;
 
 use hashbrown::HashTable;
-use jindou_model::{IdEpoch, TermId, TermKind, TextPlace, inline, key};
-use oxrdf::{Literal, Term, TermRef};
+use jindou_model::{IdEpoch, TermId, TermKind, TextPlace, Unavailable, inline, key};
+use oxrdf::{BlankNodeRef, Literal, LiteralRef, Term, TermRef};
 use rustc_hash::FxBuildHasher;
 
 use crate::keys::{KeyKind, Keys};
@@ -14,23 +15,32 @@ use crate::keys::{KeyKind, Keys};
 /// Bytes of keys that are read together.
 const KEY_BYTES_AT_ONCE: usize = 64 << 10;
 
-/// A dictionary, as the executor sees it.
+/// A dictionary, as the executor sees it. Its terms may be at other nodes: each call that reads them may say
+/// that it cannot answer now, and is made again, or that a part of them is lost. What was appended before a
+/// call that fails stays as it was.
 pub trait TermSource: Send + Sync {
     /// What its ids mean.
     fn epoch(&self) -> IdEpoch;
 
-    /// True if there is a term of this id, which is a vertex's or a dictionary literal's.
+    /// True if there is a term of this id, which is a vertex's or a dictionary literal's. Every node knows which
+    /// numbers were given.
     fn has(&self, id: TermId) -> bool;
 
     /// Appends the key (see [`jindou_model::key`]) of a vertex, dictionary literal or predicate.
     ///
+    /// # Errors
+    /// [`Unavailable`].
+    ///
     /// # Panics
     /// If the id is of another kind or unknown: ids come from the same source.
-    fn push_key(&self, id: TermId, key: &mut Vec<u8>);
+    fn push_key(&self, id: TermId, key: &mut Vec<u8>) -> Result<(), Unavailable>;
 
     /// The id of the vertex or predicate (`literal` false) or dictionary literal (`literal`
     /// true) with this key.
-    fn lookup(&self, key: &[u8], literal: bool) -> Option<TermId>;
+    ///
+    /// # Errors
+    /// [`Unavailable`].
+    fn lookup(&self, key: &[u8], literal: bool) -> Result<Option<TermId>, Unavailable>;
 
     /// The order of its terms by their texts, as far as it is known now.
     fn text_order(&self) -> Option<Arc<dyn TextOrder>> {
@@ -43,36 +53,61 @@ pub trait TermSource: Send + Sync {
         None
     }
 
+    /// True if its terms are here, where to read them one by one costs little more than to read them together.
+    fn is_here(&self) -> bool {
+        true
+    }
+
+    /// Says that these terms are about to be read, perhaps one by one: a source whose terms are elsewhere has
+    /// them sent here together, as many as it can keep.
+    fn expect(&self, _ids: &[TermId]) {}
+
     /// Adds the keys of `ids` to `keys`, one for each, until these hold `most_bytes`, and gives
     /// how many it added: one at least, if there are ids. All are of kinds that
     /// [`TermSource::push_key`] takes.
     ///
     /// To be implemented where many keys together cost less than one by one.
     ///
+    /// # Errors
+    /// [`Unavailable`], where not even the first could be read.
+    ///
     /// # Panics
     /// As [`TermSource::push_key`] does.
-    fn push_keys(&self, ids: &[TermId], most_bytes: usize, keys: &mut Keys) -> usize {
+    fn push_keys(
+        &self,
+        ids: &[TermId],
+        most_bytes: usize,
+        keys: &mut Keys,
+    ) -> Result<usize, Unavailable> {
+        let mut key = Vec::new();
         for (done, id) in ids.iter().enumerate() {
             if done > 0 && keys.bytes() >= most_bytes {
-                return done;
+                return Ok(done);
             }
-            keys.push_with(|bytes| {
-                self.push_key(*id, bytes);
-                kind_of(*id)
-            });
+            key.clear();
+            match self.push_key(*id, &mut key) {
+                Err(_) if done > 0 => return Ok(done),
+                read => read?,
+            }
+            keys.push(&key, KeyKind::of(*id));
         }
-        ids.len()
+        Ok(ids.len())
     }
 
     /// What [`TermSource::lookup`] gives for each of `keys`, appended to `ids`; `None` for what
     /// is no key.
     ///
     /// To be implemented where the loads of many keys can overlap.
-    fn lookup_keys(&self, keys: &Keys, ids: &mut Vec<Option<TermId>>) {
-        ids.extend(keys.iter().map(|(key, kind)| match kind {
-            KeyKind::None => None,
+    ///
+    /// # Errors
+    /// [`Unavailable`].
+    fn lookup_keys(&self, keys: &Keys, ids: &mut Vec<Option<TermId>>) -> Result<(), Unavailable> {
+        let found = keys.iter().map(|(key, kind)| match kind {
+            KeyKind::None => Ok(None),
             kind => self.lookup(key, kind == KeyKind::Literal),
-        }));
+        });
+        ids.append(&mut found.collect::<Result<_, _>>()?);
+        Ok(())
     }
 }
 
@@ -143,14 +178,6 @@ impl QueryOrder {
             (Some(ours), Some(theirs)) => Arc::ptr_eq(ours, theirs),
             (ours, theirs) => ours.is_none() && theirs.is_none(),
         }
-    }
-}
-
-/// What the key of a vertex, predicate or dictionary literal belongs to.
-fn kind_of(id: TermId) -> KeyKind {
-    match id.kind() {
-        TermKind::Literal => KeyKind::Literal,
-        _ => KeyKind::Node,
     }
 }
 
@@ -334,13 +361,28 @@ impl ComputedTerms {
     }
 }
 
+/// Tells whether a query must end that waits for terms.
+type IsOver = Arc<dyn Fn(&Terms) -> bool + Send + Sync>;
+
+/// How a query waits for terms that are not there, and what it waited for in vain.
+#[derive(Default)]
+struct Waiting {
+    is_over: RwLock<Option<IsOver>>,
+    lost: OnceLock<Unavailable>,
+}
+
 /// Both directions between ids and terms for one query.
+///
+/// A source that is not ready is waited for as long as the query may run ([`Terms::wait_until`]). A part of it
+/// that is lost is an error of the call, and is remembered ([`Terms::lost`]): expressions have no values from
+/// then on, and rows that were made since are not handed over.
 #[derive(Clone)]
 pub struct Terms {
     source: Arc<dyn TermSource>,
     computed: Arc<ComputedTerms>,
     /// Once somebody asked for it.
     order: Arc<RwLock<Option<QueryOrder>>>,
+    waiting: Arc<Waiting>,
 }
 
 impl Terms {
@@ -351,14 +393,68 @@ impl Terms {
             source,
             computed: Arc::default(),
             order: Arc::default(),
+            waiting: Arc::default(),
         }
+    }
+
+    /// Has calls wait for a source that is not ready until `is_over` says that the query must end, instead of
+    /// what it was before. Without it they do not wait.
+    pub fn wait_until(&self, is_over: impl Fn(&Self) -> bool + Send + Sync + 'static) {
+        let waiting = &self.waiting.is_over;
+        *waiting.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(is_over));
+    }
+
+    /// Why a term could not be had, once that was so: the query must end. [`Unavailable::NotNow`] if it must end
+    /// for something else, for which it waited no longer.
+    #[must_use]
+    pub fn lost(&self) -> Option<Unavailable> {
+        self.waiting.lost.get().copied()
+    }
+
+    /// Makes a call of the source until it is answered, or the query must end.
+    #[inline]
+    fn ask<T>(&self, mut call: impl FnMut() -> Result<T, Unavailable>) -> Result<T, Unavailable> {
+        if let Some(why) = self.lost() {
+            return Err(why);
+        }
+        match call() {
+            Ok(answer) => Ok(answer),
+            Err(why) => self.ask_again(why, &mut call),
+        }
+    }
+
+    #[cold]
+    fn ask_again<T>(
+        &self,
+        mut why: Unavailable,
+        call: &mut dyn FnMut() -> Result<T, Unavailable>,
+    ) -> Result<T, Unavailable> {
+        while why == Unavailable::NotNow && self.is_over() == Some(false) {
+            thread::yield_now();
+            match call() {
+                Ok(answer) => return Ok(answer),
+                Err(again) => why = again,
+            }
+        }
+        Err(*self.waiting.lost.get_or_init(|| why))
+    }
+
+    /// Whether the query must end; none where nobody said when that is so.
+    pub(crate) fn is_over(&self) -> Option<bool> {
+        let is_over = &self.waiting.is_over;
+        let is_over = is_over.read().unwrap_or_else(PoisonError::into_inner);
+        let is_over = is_over.clone()?;
+        Some(is_over(self))
     }
 
     /// The terms of the same source, of which none is computed yet: what a part of the query
     /// begins with that runs elsewhere.
     #[must_use]
     pub fn without_computed(&self) -> Self {
-        Self::new(Arc::clone(&self.source))
+        Self {
+            waiting: Arc::clone(&self.waiting),
+            ..Self::new(Arc::clone(&self.source))
+        }
     }
 
     /// What the ids of the source mean.
@@ -401,14 +497,17 @@ impl Terms {
 
     /// Appends the key of any term but an inline one to `key`; tells whether it is a literal's.
     ///
+    /// # Errors
+    /// Why it cannot be read; [`Unavailable::NotNow`] if it was not there before the query had to end.
+    ///
     /// # Panics
     /// If the id is `NONE`, inline or of another query.
-    pub fn push_key(&self, id: TermId, key: &mut Vec<u8>) -> bool {
+    pub fn push_key(&self, id: TermId, key: &mut Vec<u8>) -> Result<bool, Unavailable> {
         match id.kind() {
-            TermKind::Computed => self.computed.push_key(id, key),
+            TermKind::Computed => Ok(self.computed.push_key(id, key)),
             kind => {
-                self.source.push_key(id, key);
-                kind == TermKind::Literal
+                self.ask(|| self.source.push_key(id, key))?;
+                Ok(kind == TermKind::Literal)
             }
         }
     }
@@ -416,18 +515,35 @@ impl Terms {
     /// Calls `visit` with the place and the key of each of these terms, and whether it is a
     /// literal's.
     ///
+    /// # Errors
+    /// As [`Terms::push_key`]; some were visited then.
+    ///
     /// # Panics
     /// As [`Terms::push_key`].
-    pub(crate) fn for_each_key(&self, ids: &[TermId], visit: &mut dyn FnMut(usize, &[u8], bool)) {
+    pub(crate) fn for_each_key(
+        &self,
+        ids: &[TermId],
+        visit: &mut dyn FnMut(usize, &[u8], bool),
+    ) -> Result<(), Unavailable> {
         let mut keys = Keys::default();
         let mut begin = 0;
         while begin < ids.len() {
             keys.clear();
-            let added = self.push_keys(&ids[begin..], KEY_BYTES_AT_ONCE, &mut keys);
+            let added = self.push_keys(&ids[begin..], KEY_BYTES_AT_ONCE, &mut keys)?;
             for (place, (key, kind)) in keys.iter().enumerate() {
                 visit(begin + place, key, kind == KeyKind::Literal);
             }
             begin += added;
+        }
+        Ok(())
+    }
+
+    /// As [`TermSource::expect`], of ids of all kinds.
+    #[inline]
+    pub(crate) fn expect(&self, ids: impl Iterator<Item = TermId>) {
+        if !self.source.is_here() {
+            let stored = ids.filter(|id| matches!(id.kind(), TermKind::Vertex | TermKind::Literal));
+            self.source.expect(&stored.collect::<Vec<_>>());
         }
     }
 
@@ -475,17 +591,24 @@ impl Terms {
     /// how many it added: one at least, if there are ids. The keys of inline ids and of
     /// [`TermId::NONE`] are empty.
     ///
+    /// # Errors
+    /// As [`Terms::push_key`]: keys of the first ids may have been added.
+    ///
     /// # Panics
     /// If an id is of another query.
-    pub fn push_keys(&self, ids: &[TermId], most_bytes: usize, keys: &mut Keys) -> usize {
+    pub fn push_keys(
+        &self,
+        ids: &[TermId],
+        most_bytes: usize,
+        keys: &mut Keys,
+    ) -> Result<usize, Unavailable> {
         let stored = |id: &TermId| matches!(id.kind(), TermKind::Vertex | TermKind::Literal);
         let mut done = 0;
         while done < ids.len() && (done == 0 || keys.bytes() < most_bytes) {
             let run = ids[done..].iter().take_while(|id| stored(id)).count();
             if run > 0 {
-                let added = self
-                    .source
-                    .push_keys(&ids[done..done + run], most_bytes, keys);
+                let stored = &ids[done..done + run];
+                let added = self.ask(|| self.source.push_keys(stored, most_bytes, keys))?;
                 done += added;
                 if added < run {
                     break;
@@ -500,12 +623,15 @@ impl Terms {
             });
             done += 1;
         }
-        done
+        Ok(done)
     }
 
     /// Appends the id of each term with one of these keys, none of which fits inline;
     /// [`TermId::NONE`] for what is no key.
-    pub fn intern_keys(&self, keys: &Keys, ids: &mut Vec<TermId>) {
+    ///
+    /// # Errors
+    /// Why the dictionary cannot be asked, as [`Terms::push_key`]; then nothing is appended.
+    pub fn intern_keys(&self, keys: &Keys, ids: &mut Vec<TermId>) -> Result<(), Unavailable> {
         let first = ids.len();
         let hashes: Vec<u64> = keys.iter().map(|(key, _)| hash_key(key)).collect();
         // A term that was computed before is none of the store's: no need to look there.
@@ -524,25 +650,28 @@ impl Terms {
         }
         drop(table);
         if new.is_empty() {
-            return;
+            return Ok(());
         }
         let mut stored = Vec::with_capacity(new.len());
-        self.source.lookup_keys(&new, &mut stored);
+        if let Err(why) = self.ask(|| self.source.lookup_keys(&new, &mut stored)) {
+            ids.truncate(first);
+            return Err(why);
+        }
         let mut table = self.computed.lock();
         for ((place, id), (key, kind)) in places.into_iter().zip(stored).zip(new.iter()) {
             let literal = kind == KeyKind::Literal;
             ids[first + place] = id.unwrap_or_else(|| table.intern(hashes[place], key, literal));
         }
+        Ok(())
     }
 
     /// The id of a literal: inline where it fits, else the dictionary's, else the query's own.
-    #[must_use]
-    pub fn intern_literal(&self, literal: &Literal) -> TermId {
-        let datatype = literal.datatype();
-        if literal.language().is_none()
-            && let Some(id) = inline::encode(literal.value(), datatype.as_str())
-        {
-            return id;
+    ///
+    /// # Errors
+    /// As [`Terms::intern_keys`].
+    pub fn intern_literal(&self, literal: &Literal) -> Result<TermId, Unavailable> {
+        if let Some(id) = inline_id(literal.as_ref()) {
+            return Ok(id);
         }
         let mut key = Vec::new();
         key::push_literal(&mut key, literal.as_ref());
@@ -550,8 +679,10 @@ impl Terms {
     }
 
     /// The id of any term.
-    #[must_use]
-    pub fn intern(&self, term: TermRef<'_>) -> TermId {
+    ///
+    /// # Errors
+    /// As [`Terms::intern_keys`].
+    pub fn intern(&self, term: TermRef<'_>) -> Result<TermId, Unavailable> {
         if let TermRef::Literal(literal) = term {
             return self.intern_literal(&literal.into_owned());
         }
@@ -561,44 +692,274 @@ impl Terms {
     }
 
     /// The id of the term with this key, which is not one that fits inline.
+    ///
+    /// # Errors
+    /// As [`Terms::intern_keys`].
+    pub fn intern_key(&self, key: &[u8], literal: bool) -> Result<TermId, Unavailable> {
+        let stored = self.ask(|| self.source.lookup(key, literal))?;
+        let own = || self.computed.lock().intern(hash_key(key), key, literal);
+        Ok(stored.unwrap_or_else(own))
+    }
+
+    /// The id of a blank node that was made up for this query, and that no dictionary has: none is asked.
     #[must_use]
-    pub fn intern_key(&self, key: &[u8], literal: bool) -> TermId {
-        self.source
-            .lookup(key, literal)
-            .unwrap_or_else(|| self.computed.lock().intern(hash_key(key), key, literal))
+    pub fn intern_fresh(&self, node: BlankNodeRef<'_>) -> TermId {
+        let mut key = Vec::new();
+        key::push_term(&mut key, node.into());
+        self.computed.lock().intern(hash_key(&key), &key, false)
+    }
+
+    /// Appends the id of each of these terms, [`TermId::NONE`] for none.
+    ///
+    /// # Errors
+    /// As [`Terms::intern_keys`].
+    pub fn intern_all<'t>(
+        &self,
+        terms: impl Iterator<Item = Option<TermRef<'t>>>,
+        ids: &mut Vec<TermId>,
+    ) -> Result<(), Unavailable> {
+        let (first, mut places) = (ids.len(), Vec::new());
+        let (mut keys, mut key) = (Keys::default(), Vec::new());
+        for term in terms {
+            let known = match term {
+                None => Some(TermId::NONE),
+                Some(TermRef::Literal(literal)) => inline_id(literal),
+                Some(_) => None,
+            };
+            if let (None, Some(term)) = (known, term) {
+                key.clear();
+                let literal = key::push_term(&mut key, term);
+                keys.push(&key, KeyKind::of_term(literal));
+                places.push(ids.len());
+            }
+            ids.push(known.unwrap_or(TermId::NONE));
+        }
+        let mut found = Vec::with_capacity(keys.len());
+        if let Err(why) = self.intern_keys(&keys, &mut found) {
+            ids.truncate(first);
+            return Err(why);
+        }
+        for (place, id) in places.into_iter().zip(found) {
+            ids[place] = id;
+        }
+        Ok(())
     }
 
     /// The term of an id; `None` for [`TermId::NONE`].
     ///
+    /// # Errors
+    /// As [`Terms::push_key`].
+    ///
     /// # Panics
     /// If the id is of another query, or the dictionary holds bytes that are no term (its
     /// checksums were right, so that is our own mistake).
-    #[must_use]
-    pub fn term(&self, id: TermId) -> Option<Term> {
-        if id.is_none() {
-            return None;
-        }
-        if id.is_inline() {
-            let mut lexical = String::new();
-            let datatype =
-                inline::datatype(id).filter(|_| inline::decode_lexical(id, &mut lexical));
-            let datatype = datatype.expect("the id was made by encoding a literal");
-            return Some(Literal::new_typed_literal(lexical, datatype).into());
+    pub fn term(&self, id: TermId) -> Result<Option<Term>, Unavailable> {
+        if id.is_none() || id.is_inline() {
+            return Ok(inline_term(id));
         }
         let mut bytes = Vec::new();
-        let literal = self.push_key(id, &mut bytes);
-        let term = if literal {
-            key::literal(&bytes).map(Term::from)
-        } else {
-            key::vertex(&bytes)
-        };
-        Some(term.expect("the dictionary holds keys of terms"))
+        let literal = self.push_key(id, &mut bytes)?;
+        Ok(Some(term_of(&bytes, literal)))
     }
+
+    /// The term of each of these ids, as [`Terms::term`] gives it, appended to `terms`; read together.
+    ///
+    /// # Errors
+    /// As [`Terms::push_key`]; then nothing is appended.
+    ///
+    /// # Panics
+    /// As [`Terms::term`].
+    pub fn terms_of(
+        &self,
+        ids: &[TermId],
+        terms: &mut Vec<Option<Term>>,
+    ) -> Result<(), Unavailable> {
+        let is_stored = |id: &&TermId| !id.is_none() && !id.is_inline();
+        let stored: Vec<TermId> = ids.iter().filter(is_stored).copied().collect();
+        let mut read = Vec::with_capacity(stored.len());
+        self.for_each_key(&stored, &mut |_, key, literal| {
+            read.push(term_of(key, literal));
+        })?;
+        let mut read = read.into_iter();
+        terms.extend(ids.iter().map(|id| match is_stored(&id) {
+            true => read.next(),
+            false => inline_term(*id),
+        }));
+        Ok(())
+    }
+}
+
+/// The term that an id holds; `None` for [`TermId::NONE`].
+fn inline_term(id: TermId) -> Option<Term> {
+    if id.is_none() {
+        return None;
+    }
+    let mut lexical = String::new();
+    let datatype = inline::datatype(id).filter(|_| inline::decode_lexical(id, &mut lexical));
+    let datatype = datatype.expect("the id was made by encoding a literal");
+    Some(Literal::new_typed_literal(lexical, datatype).into())
+}
+
+/// The id of a literal that fits into one.
+fn inline_id(literal: LiteralRef<'_>) -> Option<TermId> {
+    match literal.language() {
+        None => inline::encode(literal.value(), literal.datatype().as_str()),
+        Some(_) => None,
+    }
+}
+
+/// The term of a key.
+fn term_of(key: &[u8], literal: bool) -> Term {
+    let term = match literal {
+        true => key::literal(key).map(Term::from),
+        false => key::vertex(key),
+    };
+    term.expect("the dictionary holds keys of terms")
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicU32;
+
+    use jindou_model::ShardId;
+
     use super::*;
+
+    /// Terms of a node that first is not ready, and then is lost or answers.
+    struct Elsewhere {
+        late: AtomicU32,
+        then: Result<(), Unavailable>,
+        calls: AtomicU32,
+    }
+
+    impl Elsewhere {
+        fn ready_after(late: u32, then: Result<(), Unavailable>) -> Arc<Self> {
+            Arc::new(Self {
+                late: late.into(),
+                then,
+                calls: AtomicU32::new(0),
+            })
+        }
+
+        fn answer(&self) -> Result<(), Unavailable> {
+            self.calls.fetch_add(1, Relaxed);
+            let late = |left: u32| left.checked_sub(1);
+            match self.late.fetch_update(Relaxed, Relaxed, late) {
+                Ok(_) => Err(Unavailable::NotNow),
+                Err(_) => self.then,
+            }
+        }
+    }
+
+    impl TermSource for Elsewhere {
+        fn epoch(&self) -> IdEpoch {
+            IdEpoch(1)
+        }
+
+        fn has(&self, _: TermId) -> bool {
+            true
+        }
+
+        fn push_key(&self, id: TermId, key: &mut Vec<u8>) -> Result<(), Unavailable> {
+            self.answer()?;
+            key.extend(format!("http://e/{}", id.number()).bytes());
+            Ok(())
+        }
+
+        fn lookup(&self, key: &[u8], _: bool) -> Result<Option<TermId>, Unavailable> {
+            self.answer()?;
+            Ok((key == b"http://e/7").then(|| TermId::vertex(7)))
+        }
+    }
+
+    const LOST: Unavailable = Unavailable::Never(ShardId(3));
+
+    #[test]
+    fn terms_that_are_not_ready_are_waited_for() {
+        let terms = Terms::new(Elsewhere::ready_after(3, Ok(())));
+        terms.wait_until(|_| false);
+        let mut keys = Keys::default();
+        let ids = [TermId::vertex(1), TermId::NONE, TermId::vertex(2)];
+        assert_eq!(terms.push_keys(&ids, usize::MAX, &mut keys), Ok(3));
+        assert_eq!(keys.get(0).0, b"http://e/1");
+        assert_eq!(keys.get(2).0, b"http://e/2");
+        assert_eq!(terms.lost(), None);
+    }
+
+    #[test]
+    fn who_waits_for_terms_ends_with_its_query() {
+        let source = Elsewhere::ready_after(u32::MAX, Ok(()));
+        let terms = Terms::new(source.clone());
+        let looks = AtomicU32::new(0);
+        terms.wait_until(move |_| looks.fetch_add(1, Relaxed) == 4);
+        let key = b"http://e/7";
+        assert_eq!(terms.intern_key(key, false), Err(Unavailable::NotNow));
+        assert_eq!(terms.lost(), Some(Unavailable::NotNow));
+        let calls = source.calls.load(Relaxed);
+        assert_eq!(calls, 5);
+        // Whatever is asked after that is not asked elsewhere.
+        assert_eq!(terms.intern_key(key, false), Err(Unavailable::NotNow));
+        assert_eq!(source.calls.load(Relaxed), calls);
+    }
+
+    #[test]
+    fn a_lost_part_of_the_dictionary_is_named_and_what_the_query_has_itself_stays() {
+        let source = Elsewhere::ready_after(0, Ok(()));
+        let here = Terms::new(source);
+        let own = here.intern_key(b"http://e/8", false).unwrap();
+        assert_eq!(own.kind(), TermKind::Computed);
+        let mut known = vec![own];
+        let terms = Terms {
+            source: Elsewhere::ready_after(1, Err(LOST)),
+            ..here.clone()
+        };
+        terms.wait_until(|_| false);
+        let mut keys = Keys::default();
+        for key in [&b"http://e/8"[..], b"http://e/9"] {
+            keys.push(key, KeyKind::Node);
+        }
+        assert_eq!(terms.intern_keys(&keys, &mut known), Err(LOST));
+        assert_eq!(known, [own], "nothing was appended");
+        assert_eq!(terms.lost(), Some(LOST));
+        let read = terms.term(own).unwrap().map(|term| term.to_string());
+        assert_eq!(read.as_deref(), Some("<http://e/8>"));
+        let mut read = Vec::new();
+        assert_eq!(
+            terms.terms_of(&[own, TermId::vertex(1)], &mut read),
+            Err(LOST)
+        );
+        assert_eq!(read, []);
+    }
+
+    #[test]
+    fn terms_get_their_ids_together_as_one_by_one() {
+        let terms = Terms::new(Elsewhere::ready_after(0, Ok(())));
+        let some: Vec<Option<Term>> = ["7", "8", "7"]
+            .map(|name| oxrdf::NamedNode::new_unchecked(format!("http://e/{name}")).into())
+            .into_iter()
+            .chain([
+                Literal::from(12).into(),
+                Literal::new_simple_literal("a").into(),
+                oxrdf::BlankNode::new_unchecked("b").into(),
+            ])
+            .map(Some)
+            .chain([None])
+            .collect();
+        let mut ids = Vec::new();
+        let refs = some.iter().map(|term| term.as_ref().map(Term::as_ref));
+        terms.intern_all(refs, &mut ids).unwrap();
+        assert_eq!(ids[0], TermId::vertex(7));
+        assert_eq!(ids[6], TermId::NONE);
+        for (term, id) in some.iter().zip(&ids) {
+            let alone = term
+                .as_ref()
+                .map(|term| terms.intern(term.as_ref()).unwrap());
+            assert_eq!(alone.unwrap_or(TermId::NONE), *id, "{term:?}");
+        }
+        let mut read = Vec::new();
+        terms.terms_of(&ids, &mut read).unwrap();
+        assert_eq!(read, some);
+    }
 
     #[test]
     fn computed_terms_keep_their_numbers_while_they_become_many() {

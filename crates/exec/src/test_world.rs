@@ -27,13 +27,14 @@ impl TermSource for Empty {
         id.kind() == TermKind::Vertex
     }
 
-    fn push_key(&self, id: TermId, key: &mut Vec<u8>) {
+    fn push_key(&self, id: TermId, key: &mut Vec<u8>) -> Result<(), Unavailable> {
         // Vertices sort by their numbers turned around.
         key.extend(format!("v{:08}", id.number().reverse_bits() >> 40).bytes());
+        Ok(())
     }
 
-    fn lookup(&self, _: &[u8], _: bool) -> Option<TermId> {
-        None
+    fn lookup(&self, _: &[u8], _: bool) -> Result<Option<TermId>, Unavailable> {
+        Ok(None)
     }
 }
 

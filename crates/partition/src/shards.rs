@@ -65,6 +65,14 @@ impl Shards {
         ShardId((dealt & ((1 << self.bits) - 1)) as u32)
     }
 
+    /// The shard that knows which id a term has, by the hash of the term's key that dictionaries use, which
+    /// never changes: whoever looks for a term has nothing else.
+    #[inline]
+    #[must_use]
+    pub const fn of_hash(self, hash: u64) -> ShardId {
+        ShardId((hash & ((1 << self.bits) - 1)) as u32)
+    }
+
     /// Of the ids of a kind that one shard owns, each two differ by a multiple of two to this power.
     #[inline]
     #[must_use]
@@ -115,6 +123,15 @@ mod tests {
         let inline: Vec<u32> = (0..8).map(|n| owner(TermKind::Integer, n)).collect();
         assert_eq!(inline, [0, 7, 0, 0, 0, 7, 7, 3]);
         assert_eq!(shards.owner(TermId::NONE), ShardId(0));
+    }
+
+    #[test]
+    fn terms_are_looked_up_where_their_hash_says() {
+        let shards = Shards::new(8).unwrap();
+        for (hash, shard) in [(0, 0), (7, 7), (8, 0), (u64::MAX, 7), (0xabcd_0003, 3)] {
+            assert_eq!(shards.of_hash(hash), ShardId(shard));
+            assert_eq!(Shards::ONE.of_hash(hash), ShardId(0));
+        }
     }
 
     #[test]

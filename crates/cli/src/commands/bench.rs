@@ -24,8 +24,8 @@ use super::bench_streams;
 use crate::args::BenchCommand;
 use crate::bench_args::{
     BenchArguments, BenchChildArguments, EmulateArguments, FabricName, GraphBenchArguments,
-    HostileArguments, MergeBenchArguments, NodesArguments, OperatorArguments, ServedArguments,
-    UpdateBenchArguments,
+    HostileArguments, MergeBenchArguments, NodesArguments, OperatorArguments, ScaleArguments,
+    ServedArguments, UpdateBenchArguments,
 };
 use crate::output;
 

@@ -51,6 +51,14 @@ pub struct Connection {
     counts: Arc<ReadCounts>,
 }
 
+/// A request that was sent, whose answer is to be waited for.
+#[must_use = "its answer is kept for whoever waits for it"]
+pub(super) struct Begun {
+    number: RequestNumber,
+    request: Vec<u8>,
+    deadline: Duration,
+}
+
 /// What was asked and not taken yet.
 #[derive(Default)]
 struct Requests {
@@ -91,7 +99,14 @@ impl Connection {
     }
 
     /// The answer to a request, which gets its number here.
-    pub(super) fn ask(&self, mut request: Vec<u8>) -> Result<Vec<u8>, NoAnswer> {
+    pub(super) fn ask(&self, request: Vec<u8>) -> Result<Vec<u8>, NoAnswer> {
+        let begun = self.begin(request)?;
+        self.finish(begun)
+    }
+
+    /// Sends a request, which gets its number here; whoever does so waits for the answer in the end
+    /// ([`Connection::finish`]), and may ask other nodes meanwhile.
+    pub(super) fn begin(&self, mut request: Vec<u8>) -> Result<Begun, NoAnswer> {
         self.counts.count_call();
         let deadline = self.now() + self.patience;
         let (number, is_new) = self.requests.lock().begin(&request)?;
@@ -102,6 +117,20 @@ impl Connection {
                 return Err(why);
             }
         }
+        Ok(Begun {
+            number,
+            request,
+            deadline,
+        })
+    }
+
+    /// The answer to a request that was sent.
+    pub(super) fn finish(&self, begun: Begun) -> Result<Vec<u8>, NoAnswer> {
+        let Begun {
+            number,
+            request,
+            deadline,
+        } = begun;
         loop {
             let seen = self.bell.count();
             self.receive(number);

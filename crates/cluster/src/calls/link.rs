@@ -19,6 +19,7 @@ use super::asked::AskedShard;
 use super::connection::Connection;
 use super::listening::Listening;
 use super::server::ShardServer;
+use super::terms::AskedTerms;
 use super::words::ServedId;
 use crate::advert::AdvertError;
 use crate::one_sided::ReadCounts;
@@ -209,6 +210,20 @@ impl Link {
     ) -> AskedShard {
         let kept = Arc::new((Arc::clone(self), kept));
         AskedShard::new(served, &self.connection, catalogue, kept)
+    }
+}
+
+impl Link {
+    /// The part of a dictionary that the node at the other end serves by a name, with the shards that it has; as
+    /// [`Link::shard`].
+    #[must_use]
+    pub fn terms(
+        self: &Arc<Self>,
+        served: ServedId,
+        kept: Arc<dyn Any + Send + Sync>,
+    ) -> AskedTerms {
+        let kept = Arc::new((Arc::clone(self), kept));
+        AskedTerms::new(served, &self.connection, kept)
     }
 }
 

@@ -17,6 +17,7 @@ mod listening;
 pub(crate) mod naive;
 mod pages;
 mod server;
+mod terms;
 #[cfg(test)]
 mod tests;
 mod wire;
@@ -30,4 +31,6 @@ pub use listening::Listening;
 #[cfg(target_os = "linux")]
 pub(crate) use server::incarnation;
 pub use server::{ServedShards, ShardServer};
+pub use terms::AskedTerms;
+pub(crate) use terms::{Asking, MOST_BYTES, MOST_TERMS};
 pub use words::ServedId;

@@ -7,8 +7,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-use jindou_exec::GraphSource;
-use jindou_model::{Cursor, GraphRef, IdRanges, Lists, Pattern, ShardId, TermId, Unavailable};
+use jindou_exec::{GraphSource, KeyKind, Keys, TermSource};
+use jindou_model::{
+    Cursor, GraphRef, IdRanges, Lists, Pattern, ShardId, TermId, TermKind, Unavailable,
+};
 use jindou_partition::Shards;
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
@@ -16,7 +18,8 @@ use rustc_hash::FxHashMap;
 use super::pages::Scan;
 use super::wire::number_of_request;
 use super::words::{
-    Answer, AskedList, Call, MOST_IDS, MOST_RANGES, Refusal, Request, RequestNumber, ServedId,
+    Answer, AskedList, Call, MOST_IDS, MOST_KEY_BYTES, MOST_RANGES, Refusal, Request,
+    RequestNumber, ServedId, Strings,
 };
 
 /// Rows whose graphs are asked for together: each edge may be in many.
@@ -44,6 +47,8 @@ pub struct ServedShards {
     id: ServedId,
     /// By shard; none of one that is lost, or another node's.
     rows: Vec<Option<Arc<dyn GraphSource>>>,
+    /// The node's part of the dictionary, if that is dealt to nodes.
+    terms: Option<Arc<dyn TermSource>>,
     server: Weak<ShardServer>,
 }
 
@@ -105,6 +110,20 @@ impl ShardServer {
         self.serve_by(id, rows)
     }
 
+    /// As [`ShardServer::serve`], with the node's part of a dictionary that is dealt to nodes.
+    ///
+    /// # Panics
+    /// As there.
+    #[must_use]
+    pub fn serve_with_terms(
+        self: &Arc<Self>,
+        rows: Vec<Option<Arc<dyn GraphSource>>>,
+        terms: Arc<dyn TermSource>,
+    ) -> Arc<ServedShards> {
+        let id = ServedId(self.next.fetch_add(1, Ordering::Relaxed));
+        self.serve_both(id, rows, Some(terms))
+    }
+
     /// As [`ShardServer::serve`], under a name that the caller chose. If the name is in use, its rows stay, and
     /// these are dropped.
     ///
@@ -116,9 +135,24 @@ impl ShardServer {
         id: ServedId,
         rows: Vec<Option<Arc<dyn GraphSource>>>,
     ) -> Arc<ServedShards> {
+        self.serve_both(id, rows, None)
+    }
+
+    /// As [`ShardServer::serve_by`], with the node's part of a dictionary that is dealt to nodes, if it is.
+    pub(crate) fn serve_both(
+        self: &Arc<Self>,
+        id: ServedId,
+        rows: Vec<Option<Arc<dyn GraphSource>>>,
+        terms: Option<Arc<dyn TermSource>>,
+    ) -> Arc<ServedShards> {
         assert_eq!(rows.len(), self.shards.count(), "each shard has its rows");
         let server = Arc::downgrade(self);
-        let served = Arc::new(ServedShards { id, rows, server });
+        let served = Arc::new(ServedShards {
+            id,
+            rows,
+            terms,
+            server,
+        });
         let mut all = self.served.write();
         // Dropped behind the lock, which it takes.
         let before = all.get(&id).and_then(Weak::upgrade);
@@ -160,6 +194,16 @@ impl ShardServer {
                 Err(why) => return Answer::Unavailable(why),
             },
         };
+        if let Call::Keys { .. } | Call::Lookup { .. } = request.call {
+            let Some(terms) = &served.terms else {
+                return Answer::Refused(Refusal::NotServed);
+            };
+            // As with rows, below.
+            return match catch_unwind(AssertUnwindSafe(|| of_terms(&**terms, &request.call))) {
+                Ok(answer) => answer.unwrap_or_else(Answer::Unavailable),
+                Err(_) => Answer::Refused(Refusal::Broken),
+            };
+        }
         let rows = match served.rows.get(request.shard.0 as usize) {
             Some(Some(rows)) => rows,
             Some(None) => return Answer::Unavailable(Unavailable::Never(request.shard)),
@@ -177,6 +221,55 @@ impl ShardServer {
             Ok(Err(why)) => Answer::Unavailable(why),
             Err(_) => Answer::Refused(Refusal::Broken),
         }
+    }
+}
+
+/// What a node's part of the dictionary answers.
+fn of_terms(terms: &dyn TermSource, call: &Call<'_>) -> Result<Answer, Unavailable> {
+    match call {
+        Call::Keys {
+            ids,
+            from_byte,
+            most_bytes,
+        } => {
+            let is_stored = |id: &TermId| matches!(id.kind(), TermKind::Vertex | TermKind::Literal);
+            if !ids.iter().all(|id| is_stored(id) && terms.has(*id)) {
+                return Ok(Answer::Refused(Refusal::Malformed));
+            }
+            let most = (*most_bytes).clamp(1, MOST_KEY_BYTES);
+            let mut read = Keys::default();
+            let count = terms.push_keys(ids, most, &mut read)?;
+            let (mut keys, mut rest) = (Strings::default(), 0);
+            for number in 0..count {
+                let (key, _) = read.get(number);
+                let begin = match number {
+                    0 => usize::try_from(*from_byte).map_or(key.len(), |from| from.min(key.len())),
+                    _ => 0,
+                };
+                let key = &key[begin..];
+                if number == 0 {
+                    let now = key.len().min(MOST_KEY_BYTES);
+                    keys.push(&key[..now]);
+                    rest = (key.len() - now) as u64;
+                } else if rest == 0 && keys.bytes() + key.len() <= MOST_KEY_BYTES {
+                    keys.push(key);
+                } else {
+                    break;
+                }
+            }
+            Ok(Answer::Keys { keys, rest })
+        }
+        Call::Lookup { keys, are_literals } => {
+            let mut asked = Keys::default();
+            for (key, is_literal) in keys.iter().zip(are_literals) {
+                asked.push(key, KeyKind::of_term(*is_literal));
+            }
+            let mut ids = Vec::with_capacity(asked.len());
+            terms.lookup_keys(&asked, &mut ids)?;
+            let ids = ids.into_iter().map(|id| id.unwrap_or(TermId::NONE));
+            Ok(Answer::Found(ids.collect()))
+        }
+        _ => unreachable!("a dictionary is asked for terms"),
     }
 }
 
@@ -249,6 +342,9 @@ impl Asked<'_> {
             Call::Quads { pattern, page } => {
                 let scan = self.scan(*pattern, None);
                 scan.page(*page).map(Answer::Page)
+            }
+            Call::Keys { .. } | Call::Lookup { .. } => {
+                unreachable!("a shard is asked for no terms")
             }
         }
     }

@@ -20,6 +20,8 @@ pub(super) const MOST_IDS: usize = 1 << 16;
 pub(super) const MOST_RANGES_ASKED: usize = 4096;
 /// Ranges of a set in an answer, at most; the others are asked for after them.
 pub(super) const MOST_RANGES: usize = 1 << 16;
+/// Bytes of the keys of an answer, at most; those of a longer key come in pieces.
+pub(super) const MOST_KEY_BYTES: usize = 4 << 20;
 /// Quads of a page, at most. A server may find a few more.
 pub(super) const MOST_QUADS: usize = 1 << 15;
 
@@ -98,6 +100,51 @@ pub(super) enum Call<'a> {
         pattern: Pattern,
         page: PageAsked,
     },
+    /// The keys of terms.
+    Keys {
+        ids: Cow<'a, [TermId]>,
+        /// Where the first key goes on.
+        from_byte: u64,
+        most_bytes: usize,
+    },
+    /// The ids of terms.
+    Lookup {
+        keys: Strings,
+        /// Which of them are literals.
+        are_literals: Vec<bool>,
+    },
+}
+
+/// Some byte strings, one behind the other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Strings {
+    bytes: Vec<u8>,
+    /// Where each ends.
+    ends: Vec<usize>,
+}
+
+impl Strings {
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub(super) fn push(&mut self, string: &[u8]) {
+        self.bytes.extend_from_slice(string);
+        self.ends.push(self.bytes.len());
+    }
+
+    pub(super) fn get(&self, number: usize) -> &[u8] {
+        let begin = number.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.bytes[begin..self.ends[number]]
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.len()).map(|number| self.get(number))
+    }
 }
 
 /// Which of the quads of a pattern are wanted.
@@ -161,6 +208,14 @@ pub(super) enum Answer {
         done: usize,
     },
     Page(Page),
+    /// The keys of the first terms.
+    Keys {
+        keys: Strings,
+        /// Bytes of the last one that follow.
+        rest: u64,
+    },
+    /// By key; `NONE` where no term has it.
+    Found(Vec<TermId>),
     Unavailable(Unavailable),
     Refused(Refusal),
 }

@@ -18,6 +18,7 @@ use super::bases::{PeerBase, alike};
 use super::joining::PeerLink;
 use crate::advert::BaseTags;
 use crate::calls::{ServedId, ServedShards};
+use crate::dealt::DealtTerms;
 use crate::logical::{READS_PER_MESSAGE, READS_PER_MESSAGE_BY_TCP};
 use crate::one_sided::{Alike, Offered, OneSided};
 use crate::{ChangedLists, Sharded};
@@ -41,7 +42,7 @@ pub struct OwnGraph {
     pub changes: Arc<dyn ChangedLists>,
     /// The characteristic sets.
     pub shared: Arc<dyn GraphSource>,
-    /// The terms.
+    /// The terms: all, or the node's part where they are dealt.
     pub terms: Arc<dyn TermSource>,
     /// Its number.
     pub snapshot: SnapshotNumber,
@@ -89,6 +90,7 @@ pub(super) struct Views {
 pub(super) struct Seen {
     pub(super) views: Arc<Views>,
     pub(super) source: Arc<dyn GraphSource>,
+    pub(super) terms: Arc<dyn TermSource>,
 }
 
 impl Views {
@@ -166,7 +168,27 @@ impl Views {
         Seen {
             views: Arc::clone(self),
             source: Arc::new(sharded.with_reader(reader, Arc::clone(&graph.changes))),
+            terms: self.terms_of(member, graph),
         }
+    }
+
+    /// The terms, of which this node asks its peers for those that it lacks where they are dealt.
+    fn terms_of(&self, member: &Member, graph: &OwnGraph) -> Arc<dyn TermSource> {
+        let Some(met_bytes) = member.options.dealt_terms_bytes else {
+            return Arc::clone(&graph.terms);
+        };
+        let served = ServedId::of_number(graph.snapshot.0);
+        let asked = |link: &Option<Arc<PeerLink>>| {
+            let link = link.as_ref()?;
+            Some(link.calls.terms(served, Arc::clone(link) as _))
+        };
+        Arc::new(DealtTerms::new(
+            (&member.map, member.here()),
+            Arc::clone(&graph.terms),
+            self.links.iter().map(asked).collect(),
+            met_bytes,
+            member.options.forks.memory_pool.as_ref(),
+        ))
     }
 }
 
@@ -211,7 +233,9 @@ impl Member {
     /// The shards of this node at the snapshot by whose number peers ask for them.
     pub(super) fn serve(&self, id: ServedId) -> Result<Arc<ServedShards>, Unavailable> {
         let graph = self.graphs.at(SnapshotNumber(id.number()), CALL_PATIENCE)?;
-        let served = self.server.serve_by(id, self.own_rows(&graph));
+        let dealt = self.options.dealt_terms_bytes;
+        let terms = dealt.map(|_| Arc::clone(&graph.terms));
+        let served = (self.server).serve_both(id, self.own_rows(&graph), terms);
         let mut kept = self.served.lock();
         if kept.len() >= MOST_SERVED {
             kept.pop_front();

@@ -21,7 +21,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use jindou_exec::{
-    ExecError, ForkNode, ForkPolicy, Forks, GraphSource, Messages, SubQuery, Workers,
+    ExecError, ForkNode, ForkPolicy, Forks, GraphSource, Messages, SubQuery, TermSource, Workers,
 };
 use jindou_fabric::FabricError;
 use jindou_fabric::process::ProcessFabric;
@@ -67,12 +67,25 @@ pub struct MemberOptions {
     pub start: Arc<dyn Fn() + Send + Sync>,
     /// What sub-queries of others may take.
     pub forks: ForkMessages,
+    /// Where the dictionary is dealt to nodes: bytes that this one remembers of the terms of others at one
+    /// snapshot. None where each has all of it.
+    pub dealt_terms_bytes: Option<usize>,
     /// What links have in common.
     pub link: LinkOptions,
     /// What may wait to be sent to a node.
     pub mail: MailLimits,
     /// How long two nodes may take to become known to each other.
     pub meet_within: Duration,
+}
+
+/// A graph as queries meet it at a node, by way of the others.
+pub struct SeenGraph {
+    /// What they ask.
+    pub source: Arc<dyn GraphSource>,
+    /// Its terms.
+    pub terms: Arc<dyn TermSource>,
+    /// How their rows go on at other nodes.
+    pub forks: Arc<dyn Forks>,
 }
 
 /// This process as one node of a cluster.
@@ -225,18 +238,22 @@ impl Member {
         self.users.send(to, message)
     }
 
-    /// A graph of this node as queries meet it here, with the shards of others.
+    /// A graph of this node as queries meet it here, with the shards of others, and its terms.
     #[must_use]
-    pub fn seen(self: &Arc<Self>, graph: &Arc<OwnGraph>) -> (Arc<dyn GraphSource>, Arc<dyn Forks>) {
+    pub fn seen(self: &Arc<Self>, graph: &Arc<OwnGraph>) -> SeenGraph {
         let seen = self.see(graph);
-        let source = Arc::clone(&seen.source);
+        let (source, terms) = (Arc::clone(&seen.source), Arc::clone(&seen.terms));
         let (member, graph) = (Arc::clone(self), Arc::clone(graph));
         let forks = AtMember {
             member,
             seen,
             graph,
         };
-        (source, Arc::new(forks))
+        SeenGraph {
+            source,
+            terms,
+            forks: Arc::new(forks),
+        }
     }
 
     /// How it is with each node.
@@ -479,9 +496,10 @@ impl Member {
                 let _held = held;
                 match member.graph_of(arrived.snapshot()) {
                     Ok(graph) => {
-                        let (source, forks) = member.seen(&graph);
-                        let forks = (member.options.forks).resources(source, &graph.terms, forks);
-                        arrived.run(forks);
+                        let seen = member.seen(&graph);
+                        let resources =
+                            (member.options.forks).resources(seen.source, &seen.terms, seen.forks);
+                        arrived.run(resources);
                     }
                     Err(_) => arrived.fail(ExecError::SnapshotGone),
                 }

@@ -97,6 +97,7 @@ fn start(
         policy: ForkPolicy::Dynamic,
         threads: 1,
         start: Arc::new(|| ()),
+        dealt_terms_bytes: None,
         forks: ForkMessages {
             limits: MessageLimits::default(),
             memory_bytes: 1 << 20,

@@ -11,7 +11,7 @@ use super::columns::Shape;
 use super::names::Names;
 use super::prefixed::Prefixed;
 use super::rows::{ENOUGH_BYTES, Frame, ROWS_BEFORE};
-use super::stage::{Ids, Stage};
+use super::stage::{IdRows, Ids, Stage};
 use super::style::Style;
 use super::{Advance, GraphFormat, QuadText, ResultsError, TermText, WriteError, write_term};
 use crate::{Graph, TermDecoder};
@@ -184,7 +184,8 @@ impl GraphWriter {
             if !matches!(self.encoder, Encoder::Lines) || triples.len() < ROWS_BEFORE {
                 return Ok(Some(self.batch(out, triples, from, graph)?));
             }
-            let stage = Stage::new(Style::NTriples, frame(), Ids::Triples(triples));
+            let ids = Ids::last_of(graph.running(), IdRows::Triples(triples));
+            let stage = Stage::new(Style::NTriples, frame(), ids);
             self.encoder = Encoder::Staged(Box::new(stage));
         }
         let Encoder::Staged(stage) = &mut self.encoder else {

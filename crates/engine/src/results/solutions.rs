@@ -7,7 +7,7 @@ use super::columns::Shape;
 use super::escape::push_json;
 use super::names::Names;
 use super::rows::{ENOUGH_BYTES, Frame, ROWS_BEFORE};
-use super::stage::{Ids, Stage};
+use super::stage::{IdRows, Ids, Stage};
 use super::style::Style;
 use super::table::Table;
 use super::{Advance, ResultsError, SolutionsFormat, TermText, WriteError};
@@ -316,7 +316,8 @@ impl SolutionsWriter {
             };
             match self.style {
                 Some(style) if batch.rows() >= ROWS_BEFORE => {
-                    let stage = Stage::new(style, self.frame(), Ids::Columns(batch));
+                    let ids = Ids::last_of(solutions.running(), IdRows::Columns(batch));
+                    let stage = Stage::new(style, self.frame(), ids);
                     self.stage = Some(Box::new(stage));
                 }
                 _ => return Ok(Some(self.batch(out, batch, from, solutions)?)),

@@ -21,6 +21,7 @@ use super::style::Style;
 use super::{ResultsError, WriteError};
 use crate::graph::StoredGraph;
 use crate::query::Running;
+use crate::texts::Texts;
 use crate::{Batch, EngineError, Graph, Solutions, TermDecoder};
 
 /// Rows that the query's thread writes before others help.
@@ -32,8 +33,14 @@ const PIECE_BYTES: usize = 512 << 10;
 /// Pieces under way, for each thread.
 const PIECES_PER_THREAD: usize = 4;
 
+/// Rows of ids, and their terms.
+pub(super) struct Ids {
+    rows: IdRows,
+    texts: Texts,
+}
+
 /// Rows of ids.
-pub(super) enum Ids {
+pub(super) enum IdRows {
     /// Solutions.
     Columns(Batch),
     /// Triples.
@@ -41,10 +48,16 @@ pub(super) enum Ids {
 }
 
 impl Ids {
+    /// The rows that a query handed over last.
+    pub(super) fn last_of(running: &Running, rows: IdRows) -> Self {
+        let texts = running.texts().clone();
+        Self { rows, texts }
+    }
+
     pub(super) fn rows(&self) -> usize {
-        match self {
-            Self::Columns(batch) => batch.rows(),
-            Self::Triples(triples) => triples.len(),
+        match &self.rows {
+            IdRows::Columns(batch) => batch.rows(),
+            IdRows::Triples(triples) => triples.len(),
         }
     }
 
@@ -57,12 +70,12 @@ impl Ids {
         decoder: &mut TermDecoder<'_>,
     ) -> Result<usize, ResultsError> {
         let all = from..self.rows();
-        match self {
-            Self::Columns(batch) => {
+        match &self.rows {
+            IdRows::Columns(batch) => {
                 let columns: Vec<_> = batch.columns().map(|ids| Column { ids, step: 1 }).collect();
                 rows.write(out, &columns, all, decoder)
             }
-            Self::Triples(triples) => {
+            IdRows::Triples(triples) => {
                 let ids = triples.as_flattened();
                 let columns = [0, 1, 2].map(|place| Column {
                     ids: ids.get(place..).unwrap_or_default(),
@@ -171,7 +184,8 @@ impl Shared {
         let mut text = lock(&self.buffers).pop().unwrap_or_default();
         let rows = lock(&self.memories).pop();
         let mut rows = rows.unwrap_or_else(|| Rows::new(self.style, &self.frame, Size::Large));
-        let mut decoder = TermDecoder::new(&self.graph, &self.terms);
+        let texts = ids.texts.clone();
+        let mut decoder = TermDecoder::new(&self.graph, &self.terms, texts.read_ones());
         let mut next = 0;
         while next < ids.rows() && text.len() < PIECE_BYTES {
             next = ids.write(next, &mut rows, &mut text, &mut decoder)?;
@@ -204,7 +218,8 @@ pub(super) struct Step {
 
 impl Source for Solutions {
     fn find(&mut self) -> Result<Option<Ids>, EngineError> {
-        Ok(self.next_batch()?.map(Ids::Columns))
+        let batch = self.next_batch()?;
+        Ok(batch.map(|batch| Ids::last_of(Self::running(self), IdRows::Columns(batch))))
     }
 
     fn running(&self) -> &Running {
@@ -214,7 +229,8 @@ impl Source for Solutions {
 
 impl Source for Graph {
     fn find(&mut self) -> Result<Option<Ids>, EngineError> {
-        Ok(self.next_batch()?.map(Ids::Triples))
+        let triples = self.next_batch()?;
+        Ok(triples.map(|triples| Ids::last_of(Self::running(self), IdRows::Triples(triples))))
     }
 
     fn running(&self) -> &Running {
@@ -311,7 +327,9 @@ impl Stage {
         from: usize,
         running: &Running,
     ) -> Result<Step, WriteError> {
-        let next = ids.write(from, &mut self.rows, out, &mut running.decoder())?;
+        let mut decoder = running.decoder_of(&ids.texts);
+        let next = ids.write(from, &mut self.rows, out, &mut decoder)?;
+        drop(decoder);
         let rows = (next - from) as u64;
         self.alone += rows;
         let more = self.helped.as_ref().is_some_and(Helped::has_more);

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use jindou_cluster::{
     ForkMessages, LinkOptions, LinkUser, MailLimits, Member, MemberGraphs, MemberOptions,
-    MemberStatus, PeerList, Secret,
+    MemberStatus, PeerList, Secret, SeenGraph,
 };
-use jindou_exec::{Forks, GraphSource};
 use jindou_fabric::process::{ProcessFabric, ProcessOptions};
 use jindou_model::NodeId;
 use jindou_store::Snapshot;
@@ -37,9 +36,6 @@ pub struct ClusterOptions {
     /// Listens at the node's address already; without it that is bound.
     pub listener: Option<TcpListener>,
 }
-
-/// A graph with the shards of other nodes, and how rows go to these.
-type SeenGraph = (Arc<dyn GraphSource>, Arc<dyn Forks>);
 
 /// A database's part in a cluster.
 pub(crate) struct Membership {
@@ -83,7 +79,8 @@ impl Membership {
             ..ProcessOptions::new(options.node)
         })?;
         let place = (options.peers.map(), options.node);
-        let (snapshots, base) = Snapshots::new(&graph, place, &fabric)?;
+        let deals_terms = inner.config.deal_terms;
+        let (snapshots, base) = Snapshots::new(&graph, place, &fabric, deals_terms)?;
         let snapshots = Arc::new(snapshots);
         let graphs = Arc::clone(&snapshots) as Arc<dyn MemberGraphs>;
         let (way, teller) = (Arc::new(ByMember::default()), Arc::new(Teller::default()));
@@ -121,6 +118,7 @@ impl Membership {
                     spill: config.spill.clone(),
                     memory_pool: config.memory_pool.clone(),
                 },
+                dealt_terms_bytes: config.deal_terms.then_some(config.dealt_terms_bytes),
                 link: LinkOptions::default(),
                 mail: MailLimits::default(),
                 meet_within: MEET_WITHIN,

@@ -6,10 +6,10 @@
 use std::sync::Arc;
 
 use jindou_cluster::{
-    ForkMessages, Link, LinkError, LinkOptions, LogicalNodes, Offered, OneSided,
-    READS_PER_MESSAGE_BY_TCP, ReadCounts, RemoteReads, ServedShards, ShardServer,
+    DealtTerms, ForkMessages, Link, LinkError, LinkOptions, LogicalNodes, NodeTerms, Offered,
+    OneSided, READS_PER_MESSAGE_BY_TCP, ReadCounts, RemoteReads, ServedShards, ShardServer,
 };
-use jindou_exec::{Catalogue, GraphSource};
+use jindou_exec::{Catalogue, GraphSource, MemoryPool, TermSource};
 use jindou_fabric::FabricError;
 use jindou_fabric::local::LocalNetwork;
 #[cfg(target_os = "linux")]
@@ -23,6 +23,15 @@ use crate::config::{Config, NodeFabric};
 
 /// The shards as one node sees them, by number; none of one that is lost.
 pub(super) type Rows = Vec<Option<Arc<dyn GraphSource>>>;
+
+/// The terms of a snapshot that each node has.
+pub(super) struct TermParts<'a> {
+    /// By node.
+    pub(super) parts: Vec<Arc<dyn TermSource>>,
+    /// Bytes that each remembers of those of others.
+    pub(super) met_bytes: usize,
+    pub(super) pool: Option<&'a Arc<MemoryPool>>,
+}
 
 /// Logical nodes, and how each reads and asks the others.
 pub(super) struct Nodes {
@@ -142,15 +151,28 @@ impl Nodes {
     }
 
     /// The shards of a snapshot as each node sees them: its own `rows`, and those of others as these answer
-    /// for them.
-    pub(super) fn seen<C: Catalogue + 'static>(&self, rows: &Rows, graph: &Arc<C>) -> Vec<Rows> {
+    /// for them. Of `terms` each node has what is given for it, and the others' as these answer for them; without
+    /// them, it asks nobody.
+    pub(super) fn seen<C: Catalogue + 'static>(
+        &self,
+        rows: &Rows,
+        graph: &Arc<C>,
+        terms: Option<&TermParts<'_>>,
+    ) -> (Vec<Rows>, Option<NodeTerms>) {
         let map = self.logical.map();
         let own = |node: NodeId| {
             let own = map.shards().all().zip(rows).map(|(shard, rows)| {
                 let rows = rows.as_ref();
                 rows.filter(|_| map.holder(shard) == node).cloned()
             });
-            self.nodes[node.0 as usize].server.serve(own.collect())
+            let server = &self.nodes[node.0 as usize].server;
+            match terms {
+                None => server.serve(own.collect()),
+                Some(terms) => {
+                    let part = Arc::clone(&terms.parts[node.0 as usize]);
+                    server.serve_with_terms(own.collect(), part)
+                }
+            }
         };
         let served: Vec<Arc<ServedShards>> = self.numbers().map(own).collect();
         let seen = |here: NodeId| {
@@ -168,7 +190,33 @@ impl Nodes {
             };
             map.shards().all().zip(rows).map(of_shard).collect()
         };
-        self.numbers().map(seen).collect()
+        let rows = self.numbers().map(seen).collect();
+        let terms = terms.map(|terms| {
+            let dealt = |here: NodeId| self.terms_of(here, terms, &served);
+            self.numbers().map(dealt).collect()
+        });
+        (rows, terms)
+    }
+
+    /// The terms as a node sees them, which asks the others for those that it lacks.
+    fn terms_of(
+        &self,
+        here: NodeId,
+        terms: &TermParts<'_>,
+        served: &[Arc<ServedShards>],
+    ) -> Arc<dyn TermSource> {
+        let links = self.nodes[here.0 as usize].links.iter();
+        let others = links.zip(served).map(|(link, served)| {
+            let kept = Arc::clone(served) as _;
+            Some(link.as_ref()?.terms(served.id(), kept))
+        });
+        Arc::new(DealtTerms::new(
+            (self.logical.map(), here),
+            Arc::clone(&terms.parts[here.0 as usize]),
+            others.collect(),
+            terms.met_bytes,
+            terms.pool,
+        ))
     }
 
     fn numbers(&self) -> impl Iterator<Item = NodeId> + use<> {

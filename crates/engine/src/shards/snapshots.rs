@@ -18,6 +18,7 @@ use jindou_partition::{ShardMap, Shards};
 use jindou_store::{Cut, Snapshot};
 use parking_lot::{Condvar, Mutex};
 
+use super::terms::TermPart;
 use crate::EngineError;
 use crate::graph::StoredGraph;
 use crate::replica::{Replica, Standing};
@@ -42,6 +43,8 @@ pub(crate) struct Snapshots {
     /// The shards of this node.
     own: BTreeSet<ShardId>,
     shards: Shards,
+    /// Which part of the dictionary is its own, where that is dealt to nodes.
+    dealt: Option<(ShardMap, NodeId)>,
     /// The memory that others read.
     fabric: Arc<ProcessFabric>,
     /// The last base first. Held while one is cut, which writers do not wait for; locked before the state.
@@ -95,6 +98,7 @@ impl Snapshots {
         graph: &Arc<StoredGraph>,
         (map, here): (&ShardMap, NodeId),
         fabric: &Arc<ProcessFabric>,
+        deals_terms: bool,
     ) -> Result<(Self, OwnBase), EngineError> {
         let own = map.shards().all();
         let own: BTreeSet<ShardId> = own.filter(|shard| map.holder(*shard) == here).collect();
@@ -118,6 +122,7 @@ impl Snapshots {
         let snapshots = Self {
             own,
             shards: map.shards(),
+            dealt: deals_terms.then(|| (map.clone(), here)),
             fabric: Arc::clone(fabric),
             cuts: Mutex::new(VecDeque::from([first])),
             replica: OnceLock::new(),
@@ -241,7 +246,10 @@ impl Snapshots {
             catalogue: Arc::clone(graph) as _,
             changes: Arc::clone(graph) as _,
             shared: source(&cut.shared),
-            terms: Arc::clone(graph) as _,
+            terms: match &self.dealt {
+                None => Arc::clone(graph) as _,
+                Some((map, here)) => Arc::new(TermPart::new(graph, map, *here)),
+            },
             snapshot: snapshot.number(),
             base: Arc::clone(&cut.digests),
             rows: rows.map(|(shard, rows)| (*shard, source(rows))).collect(),
@@ -466,7 +474,7 @@ mod tests {
         let fabric = ProcessFabric::new(&ProcessOptions::new(NodeId(0))).unwrap();
         let map = ShardMap::dealt(Shards::new(4).unwrap(), 2).unwrap();
         let (snapshots, first) =
-            Snapshots::new(&database.graph(), (&map, NodeId(0)), &fabric).unwrap();
+            Snapshots::new(&database.graph(), (&map, NodeId(0)), &fabric, false).unwrap();
         let mut offered = vec![Arc::downgrade(&first.shards[0].1)];
         let mut regions = first.shards[0].1.regions();
         drop(first);

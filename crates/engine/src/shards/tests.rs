@@ -129,7 +129,7 @@ fn pair(seed: u64) -> Pair {
         shards = shards.brought_on(&state.snapshot).unwrap();
     }
     let shards = shards.brought_on(&one.snapshot).unwrap();
-    let shards = seen(&one, &shards, &config, nodes.as_ref()).remove(0);
+    let shards = seen(&one, &shards, &config, nodes.as_ref()).0.remove(0);
     let mut terms = BTreeSet::new();
     let all = pattern(None, None, None);
     let flow = one

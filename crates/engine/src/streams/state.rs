@@ -9,7 +9,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use jindou_exec::{Catalogue as _, TermSource as _};
+use jindou_exec::Catalogue as _;
 use jindou_model::{PredicateId, TermKind};
 use jindou_store::window::StreamTuple;
 use jindou_store::{Directory, SideLog};
@@ -283,16 +283,16 @@ impl<'g> KeyReader<'g> {
         {
             let mut key = Vec::new();
             let term = self.graph.predicate_term(tuple.predicate);
-            self.graph.push_key(term, &mut key);
+            self.graph.snapshot.push_key(term, &mut key);
             let iri = String::from_utf8(key).expect("an IRI is text");
             self.predicate = Some((tuple.predicate, iri));
         }
         let [subject, object] = &mut self.keys;
         subject.clear();
         object.clear();
-        self.graph.push_key(tuple.subject, subject);
+        self.graph.snapshot.push_key(tuple.subject, subject);
         if !tuple.object.is_inline() {
-            self.graph.push_key(tuple.object, object);
+            self.graph.snapshot.push_key(tuple.object, object);
         }
         let (_, predicate) = self.predicate.as_ref().expect("it was read");
         let keys = TupleKeys {

@@ -252,6 +252,7 @@ impl GroupedAccumulator {
             group_of_row.len(),
             "each row has a value and a group"
         );
+        self.expect(ids, cx);
         for (id, group) in ids.iter().zip(group_of_row) {
             self.add(*group as usize, *id, cx);
         }
@@ -273,6 +274,7 @@ impl GroupedAccumulator {
             (group_of_row.len(), row_counts.len()),
             "each row has a value, a group and a count"
         );
+        self.expect(ids, cx);
         for ((id, group), times) in ids.iter().zip(group_of_row).zip(row_counts) {
             let group = *group as usize;
             match (&mut self.states, &self.seen) {
@@ -290,6 +292,16 @@ impl GroupedAccumulator {
                 // Repeats do not matter.
                 _ => self.add(group, *id, cx),
             }
+        }
+    }
+
+    /// Has the terms read together that are added one by one.
+    fn expect(&self, ids: &[TermId], cx: &Context) {
+        match self.states {
+            States::Sum(_) | States::Extreme(_) | States::Concat(_) => {
+                cx.terms().expect(ids.iter().copied());
+            }
+            _ => {}
         }
     }
 
@@ -541,7 +553,8 @@ impl GroupedAccumulator {
                 text.map(Value::String)
             }
         };
-        value.map_or(TermId::NONE, |value| value.into_id(cx.terms()))
+        let id = value.and_then(|value| value.into_id(cx.terms()));
+        id.unwrap_or(TermId::NONE)
     }
 
     /// Bytes held, for the query's memory budget.

@@ -2,7 +2,7 @@
 
 use std::hash::BuildHasher as _;
 
-use jindou_model::TermId;
+use jindou_model::{TermId, TermKind};
 use jindou_plan::physical::Var;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
@@ -11,7 +11,7 @@ use super::numeric::Number;
 use super::row::BatchRow;
 use super::strings::Text;
 use super::text_test::{TextTest, Told};
-use super::{Columns, Context, Value};
+use super::{Columns, Context, ExprError, Value};
 use crate::{KeyKind, Keys};
 
 /// Rows whose keys are fetched together, and bytes of these that end a batch early: they stay in
@@ -106,7 +106,8 @@ impl Scratch {
         if code.gives_number() {
             let id = |number: Number| Value::from(number).into_id(cx.terms());
             self.for_each(program, columns, rows, cx, |row| {
-                out.push(code.number(row, cx).map_or(TermId::NONE, id));
+                let id = code.number(row, cx).and_then(id);
+                out.push(id.unwrap_or(TermId::NONE));
             });
             return;
         }
@@ -158,11 +159,15 @@ impl Scratch {
         self.keys.resize_with(self.keys.len().max(1), Keys::default);
         let mut rest = rows;
         while !rest.is_empty() {
-            let count = self.fetch(&[test.var], columns, rest, cx);
-            if cx.count_text(self.keys[0].bytes()).is_err() {
+            let fetched = self.fetch(&[test.var], columns, rest, cx);
+            let counted = fetched.and_then(|count| {
+                cx.count_text(self.keys[0].bytes())?;
+                Ok(count)
+            });
+            let Ok(count) = counted else {
                 out.resize(out.len() + rest.len(), false);
                 return;
-            }
+            };
             let keys = self.keys[0].iter().zip(&self.ids);
             let cased = &mut self.cased;
             out.extend(
@@ -176,7 +181,8 @@ impl Scratch {
         }
     }
 
-    /// Calls `visit` for each row, with the keys of its texts at hand.
+    /// Calls `visit` for each row, with the keys of its texts at hand; where they cannot be read, no row after it
+    /// has values.
     fn for_each(
         &mut self,
         program: &Program,
@@ -186,10 +192,21 @@ impl Scratch {
         mut visit: impl FnMut(&BatchRow<'_>),
     ) {
         let texts = &*program.texts;
+        for var in &program.values {
+            // Values of literals may be read; nodes are compared by their ids.
+            let ids = columns.column(*var).into_iter();
+            let ids = ids.flat_map(|column| rows.iter().map(|row| column[*row as usize]));
+            let is_literal = |id: &TermId| id.kind() == TermKind::Literal;
+            cx.terms().expect(ids.filter(is_literal));
+        }
         self.keys.resize_with(texts.len(), Keys::default);
         let mut rest = rows;
         while !rest.is_empty() {
-            let count = self.fetch(texts, columns, rest, cx);
+            // Without them each row meets by itself what it lacks.
+            let (texts, count) = match self.fetch(texts, columns, rest, cx) {
+                Ok(count) => (texts, count),
+                Err(_) => (&texts[..0], rest.len()),
+            };
             let (batch, after) = rest.split_at(count);
             for (place, row) in batch.iter().enumerate() {
                 visit(&BatchRow {
@@ -205,9 +222,15 @@ impl Scratch {
     }
 
     /// Fetches the keys of the first of `rows`; gives of how many.
-    fn fetch(&mut self, texts: &[Var], columns: &dyn Columns, rows: &[u32], cx: &Context) -> usize {
+    fn fetch(
+        &mut self,
+        texts: &[Var],
+        columns: &dyn Columns,
+        rows: &[u32],
+        cx: &Context,
+    ) -> Result<usize, ExprError> {
         if texts.is_empty() {
-            return rows.len();
+            return Ok(rows.len());
         }
         let mut count = rows.len().min(KEYED_ROWS);
         for (var, keys) in texts.iter().zip(&mut self.keys) {
@@ -220,9 +243,9 @@ impl Scratch {
                     .extend(rows.iter().map(|row| column[*row as usize])),
                 None => self.ids.resize(count, TermId::NONE),
             }
-            count = cx.terms().push_keys(&self.ids, KEYED_BYTES, keys);
+            count = cx.terms().push_keys(&self.ids, KEYED_BYTES, keys)?;
         }
-        count
+        Ok(count)
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -236,10 +259,11 @@ impl Scratch {
 
 /// What follows from the datatypes and languages of terms alone, found once for each.
 pub(super) fn of_ends<T: Copy>(
-    ids: impl Iterator<Item = TermId>,
+    ids: impl Iterator<Item = TermId> + Clone,
     cx: &Context,
     find: impl Fn(TermId) -> T,
 ) -> impl Iterator<Item = T> {
+    cx.terms().expect(ids.clone());
     let mut known = [None; 1 << u8::BITS];
     ids.map(move |id| match cx.terms().end_number(id) {
         None => find(id),
@@ -276,7 +300,10 @@ impl NewTexts {
     /// Puts the ids of the texts to their places.
     fn intern(&mut self, cx: &Context, out: &mut [TermId]) {
         let mut ids = Vec::with_capacity(self.keys.len());
-        cx.terms().intern_keys(&self.keys, &mut ids);
+        if cx.terms().intern_keys(&self.keys, &mut ids).is_err() {
+            // They have no ids, and the query ends.
+            self.places.clear();
+        }
         for (number, (id, place)) in ids.iter().zip(self.places.drain(..)).enumerate() {
             out[place] = *id;
             let text = Text::of_key(self.keys.get(number).0);

@@ -120,6 +120,8 @@ pub(super) struct Program {
     /// The variables whose texts are read, each once: their keys are fetched for many rows at a
     /// time.
     pub(super) texts: Box<[Var]>,
+    /// Other variables whose values are read, each once.
+    pub(super) values: Box<[Var]>,
 }
 
 impl Program {
@@ -130,9 +132,16 @@ impl Program {
                 texts.push(var);
             }
         });
+        let mut values = Vec::new();
+        code.for_each_value(&mut |var| {
+            if !texts.contains(&var) && !values.contains(&var) {
+                values.push(var);
+            }
+        });
         Self {
             code,
             texts: texts.into(),
+            values: values.into(),
         }
     }
 }
@@ -305,7 +314,10 @@ impl Compiler<'_> {
                 Ok(value) => (id, value),
                 Err(error) => return Code::Error(error),
             },
-            value => (value.clone().into_id(terms), value),
+            value => match value.clone().into_id(terms) {
+                Ok(id) => (id, value),
+                Err(error) => return Code::Error(error),
+            },
         };
         Code::Constant(Box::new(Constant { id, value }))
     }
@@ -402,6 +414,19 @@ impl Code {
         self.for_each_part(&mut |part| match part {
             Self::Variable(var) if reads => visit(*var),
             part => part.for_each_text(visit),
+        });
+    }
+
+    /// Calls `visit` with the variables whose values are read, and not only passed on or compared as terms.
+    fn for_each_value(&self, visit: &mut dyn FnMut(Var)) {
+        let reads = match self {
+            Self::Compare(operator, ..) => *operator != Comparison::SameTerm,
+            Self::If(..) | Self::Coalesce(_) => false,
+            _ => true,
+        };
+        self.for_each_part(&mut |part| match part {
+            Self::Variable(var) if reads => visit(*var),
+            part => part.for_each_value(visit),
         });
     }
 

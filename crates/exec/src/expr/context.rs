@@ -25,9 +25,6 @@ const SHORT_BYTES: usize = 64;
 /// Texts of this many bytes or more are counted while they are held: nested calls may hold hundreds.
 const LONG_BYTES: usize = 1 << 16;
 
-/// Tells whether the query must end.
-type IsOver = Box<dyn Fn(&Terms) -> bool + Send + Sync>;
-
 /// What all expressions of one query share; threads use one together.
 pub struct Context {
     terms: Terms,
@@ -39,7 +36,6 @@ pub struct Context {
     drawn: AtomicU64,
     patterns: Mutex<PatternCache>,
     refusal: OnceLock<String>,
-    is_over: Option<IsOver>,
     /// The query must end.
     over: AtomicBool,
     /// Bytes handled since the last look.
@@ -61,16 +57,15 @@ impl Context {
             drawn: AtomicU64::new(0),
             patterns: Mutex::default(),
             refusal: OnceLock::new(),
-            is_over: None,
             over: AtomicBool::new(false),
             handled: AtomicU64::new(0),
         }
     }
 
-    /// Lets expressions ask, between rows too, whether the query must end; each then has no value
-    /// for the rest of its rows, which are not to be used.
+    /// Lets expressions ask, between rows too, whether the query must end, and so whoever waits for terms; each
+    /// then has no value for the rest of its rows, which are not to be used.
     pub(crate) fn watch(&mut self, is_over: impl Fn(&Terms) -> bool + Send + Sync + 'static) {
-        self.is_over = Some(Box::new(is_over));
+        self.terms.wait_until(is_over);
     }
 
     /// Lets expressions ask when triples came.
@@ -125,7 +120,7 @@ impl Context {
 
     /// True once it was seen that the query must end: rows so far are not to be trusted.
     pub(crate) fn is_over(&self) -> bool {
-        self.over.load(Ordering::Relaxed)
+        self.over.load(Ordering::Relaxed) || self.terms.lost().is_some()
     }
 
     /// Looks whether the query must end.
@@ -136,12 +131,12 @@ impl Context {
         if self.is_over() {
             return Err(ExprError::Refused);
         }
-        match &self.is_over {
-            Some(is_over) if is_over(&self.terms) => {
+        match self.terms.is_over() {
+            Some(true) => {
                 self.over.store(true, Ordering::Relaxed);
                 Err(ExprError::Refused)
             }
-            _ => Ok(()),
+            Some(false) | None => Ok(()),
         }
     }
 

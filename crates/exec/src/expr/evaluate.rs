@@ -70,9 +70,9 @@ impl<'c> Operand<'c> {
         Ok(Cow::Owned(value))
     }
 
-    fn into_id(self, cx: &Context) -> TermId {
+    fn into_id(self, cx: &Context) -> Result<TermId, ExprError> {
         match self {
-            Self::Constant(constant) => constant.id,
+            Self::Constant(constant) => Ok(constant.id),
             Self::Value(value) => value.into_id(cx.terms()),
         }
     }
@@ -208,8 +208,9 @@ impl Code {
 
     /// The value as an id; [`TermId::NONE`] on an error.
     pub(super) fn id<R: Row + ?Sized>(&self, row: &R, cx: &Context) -> TermId {
-        self.evaluate(row, cx)
-            .map_or(TermId::NONE, |value| value.into_id(cx.terms()))
+        let value = self.evaluate(row, cx);
+        let id = value.and_then(|value| value.into_id(cx.terms()));
+        id.unwrap_or(TermId::NONE)
     }
 
     fn operand<R: Row + ?Sized>(&self, row: &R, cx: &Context) -> Result<Operand<'_>, ExprError> {
@@ -369,7 +370,7 @@ fn compare_operands(
     cx: &Context,
 ) -> Result<bool, ExprError> {
     if operator == Comparison::SameTerm {
-        return Ok(left.into_id(cx) == right.into_id(cx));
+        return Ok(left.into_id(cx)? == right.into_id(cx)?);
     }
     if let (Some(left), Some(right)) = (left.known_id(), right.known_id()) {
         if let Some(order) = order_of_ids(left, right) {

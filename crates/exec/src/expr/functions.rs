@@ -340,7 +340,7 @@ fn datatype<R: Row + ?Sized>(code: &Code, row: &R, cx: &Context) -> Result<Value
             Some(datatype) => datatype.as_str().to_owned(),
             None => {
                 let mut bytes = Vec::new();
-                if !cx.terms().push_key(*id, &mut bytes) {
+                if !cx.terms().push_key(*id, &mut bytes)? {
                     return Err(ExprError::Type);
                 }
                 of_key(&bytes)
@@ -385,9 +385,8 @@ fn str_dt(text: &Value, datatype: &Value, cx: &Context) -> Result<Value, ExprErr
     }
     // As a term and as its key, which the query's own terms count.
     let _held = cx.hold_text(2 * (text.len() + datatype.as_str().len()))?;
-    Ok(Value::Id(cx.terms().intern_literal(
-        &Literal::new_typed_literal(text, datatype),
-    )))
+    let literal = Literal::new_typed_literal(text, datatype);
+    Ok(Value::Id(cx.terms().intern_literal(&literal)?))
 }
 
 fn is_numeric(value: &Value) -> bool {

@@ -40,6 +40,8 @@ mod value;
 #[cfg(test)]
 mod tests;
 
+use jindou_model::Unavailable;
+
 pub use aggregate::GroupedAccumulator;
 pub use compile::{CompileError, CompiledExpression};
 pub use context::Context;
@@ -77,4 +79,13 @@ pub enum ExprError {
     /// The query was refused: see [`Context::refusal`].
     #[error("the operation is beyond what this engine does")]
     Refused,
+    /// A term cannot be read or looked up: see [`Terms::lost`](crate::Terms::lost).
+    #[error("a part of the dictionary does not answer")]
+    Lost,
+}
+
+impl From<Unavailable> for ExprError {
+    fn from(_: Unavailable) -> Self {
+        Self::Lost
+    }
 }

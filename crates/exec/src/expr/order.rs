@@ -211,7 +211,8 @@ impl PartialEq for Key {
 impl Eq for Key {}
 
 impl SortKey {
-    /// The key of a term; of [`TermId::NONE`] that of an unbound variable.
+    /// The key of a term; of [`TermId::NONE`] that of an unbound variable, and so of one that is lost, after
+    /// which no order counts ([`Terms::lost`]).
     #[must_use]
     pub fn new(id: TermId, terms: &Terms) -> Self {
         if let Some(value) = inline::as_integer(id) {
@@ -227,7 +228,7 @@ impl SortKey {
         }
         Self(match Value::decode(id, terms) {
             Ok(value) => key_of(value),
-            // Only of no term.
+            // Of no term, or of one that cannot be read.
             Err(_) => Key::Unbound,
         })
     }

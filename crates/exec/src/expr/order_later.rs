@@ -45,7 +45,7 @@ pub(super) struct InOrder {
 /// are those of [`Place::number`] and change where that is necessary.
 ///
 /// # Errors
-/// Those of `poll`, and [`Stop::OrderIsWanting`].
+/// Those of `poll`, [`Stop::OrderIsWanting`] and [`Stop::Lost`].
 pub(super) fn number_later<E>(
     numbers: &mut [u64],
     mut later: Large<Pair>,
@@ -91,7 +91,7 @@ pub(super) fn number_later<E>(
 /// Puts those of the literals that are `wanted`, which are of one kind, in order.
 ///
 /// # Errors
-/// Those of `poll`, and [`Stop::OrderIsWanting`].
+/// Those of `poll`, [`Stop::OrderIsWanting`] and [`Stop::Lost`].
 pub(super) fn in_order<E>(
     literals: &[Later],
     wanted: impl Fn(&Later) -> bool,
@@ -198,7 +198,7 @@ impl Texts {
                     to: bytes.len(),
                     prefix: 0,
                 });
-            });
+            })?;
             if some.len() == READ_AT_ONCE {
                 poll(held + bytes.len())?;
             }

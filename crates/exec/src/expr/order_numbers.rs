@@ -7,7 +7,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use jindou_model::{TermId, key};
+use jindou_model::{TermId, Unavailable, key};
 use oxrdf::vocab::xsd;
 
 use super::order::{SortKey, rank};
@@ -31,6 +31,8 @@ pub(crate) enum Numbered {
     NoMemory,
     /// Nothing yet: the order of texts is to be extended first.
     OrderIsWanting,
+    /// A text cannot be read.
+    Lost(Unavailable),
 }
 
 /// Numbers that compare as the [`SortKey`]s of these ids do, equal ones included.
@@ -54,6 +56,7 @@ pub(crate) fn order_numbers<E>(
         Ok(numbers) => Ok(Numbered::Numbers(numbers)),
         Err(Stop::NoMemory) => Ok(Numbered::NoMemory),
         Err(Stop::OrderIsWanting) => Ok(Numbered::OrderIsWanting),
+        Err(Stop::Lost(why)) => Ok(Numbered::Lost(why)),
         Err(Stop::Error(error)) => Err(error),
     }
 }
@@ -170,7 +173,7 @@ impl<'a> Ranking<'a> {
     fn finish<E>(mut self, poll: &mut Poll<'_, E>) -> Result<Vec<u64>, Stop<E>> {
         for begin in (0..self.ids.len()).step_by(DECODED_AT_ONCE) {
             let end = self.ids.len().min(begin + DECODED_AT_ONCE);
-            self.classify(begin..end);
+            self.classify(begin..end)?;
             poll(self.bytes)?;
         }
         for number in 0..TEXT_RANKS.len() {
@@ -190,7 +193,7 @@ impl<'a> Ranking<'a> {
     }
 
     /// Puts some ids to the others of their kinds; reads those of which no run is known.
-    fn classify(&mut self, places: Range<usize>) {
+    fn classify(&mut self, places: Range<usize>) -> Result<(), Unavailable> {
         let (mut unknown, mut others) = (Vec::new(), Vec::new());
         for place in places {
             let found = place_of(self.ids[place], self.terms.order);
@@ -220,12 +223,13 @@ impl<'a> Ranking<'a> {
                     }
                     None => others.push(place),
                 }
-            });
+            })?;
         for place in others {
             let key = SortKey::new(self.ids[place], self.terms.terms);
             self.bytes += size_of::<(SortKey, u32)>() + size_of::<u32>() + key.heap_bytes();
             self.keys.push((key, place as u32));
         }
+        Ok(())
     }
 
     /// Puts the literals of a kind, all of which have places, in order by these.
@@ -256,7 +260,7 @@ impl<'a> Ranking<'a> {
             let before = texts.arena.len();
             self.terms.terms.for_each_key(&ids, &mut |number, key, _| {
                 texts.read(unread[number], text_of(kind, key));
-            });
+            })?;
             self.bytes += texts.arena.len() - before;
             poll(self.bytes)?;
         }

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use jindou_model::{PAYLOAD_BITS, TermId, TermKind, TextKind, TextPlace, inline};
+use jindou_model::{PAYLOAD_BITS, TermId, TermKind, TextKind, TextPlace, Unavailable, inline};
 
 use super::order::rank;
 use crate::Terms;
@@ -21,8 +21,16 @@ pub(super) enum Stop<E> {
     NoMemory,
     /// The order of texts is to be extended first.
     OrderIsWanting,
+    /// A text cannot be read.
+    Lost(Unavailable),
     /// The query must end.
     Error(E),
+}
+
+impl<E> From<Unavailable> for Stop<E> {
+    fn from(why: Unavailable) -> Self {
+        Self::Lost(why)
+    }
 }
 
 /// Called now and then with the bytes held.

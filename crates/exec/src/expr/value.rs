@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use jindou_model::{TermId, TermKind, inline, key};
+use jindou_model::{TermId, TermKind, Unavailable, inline, key};
 use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{BlankNode, Literal, NamedNode, NamedNodeRef, TermRef};
 use oxsdatatypes::{
@@ -73,7 +73,7 @@ impl Value {
     /// The value of the term with this id.
     ///
     /// # Errors
-    /// [`ExprError::Unbound`] for [`TermId::NONE`].
+    /// [`ExprError::Unbound`] for [`TermId::NONE`], [`ExprError::Lost`].
     ///
     /// # Panics
     /// As [`Terms::term`] does.
@@ -85,7 +85,7 @@ impl Value {
             return Ok(decode_inline(id));
         }
         let mut bytes = Vec::new();
-        if !terms.push_key(id, &mut bytes) {
+        if !terms.push_key(id, &mut bytes)? {
             let text = String::from_utf8(bytes).expect("the dictionary holds UTF-8");
             return Ok(match text.strip_prefix("_:") {
                 Some(label) => Self::Blank(label.to_owned()),
@@ -120,11 +120,13 @@ impl Value {
     }
 
     /// The id of the term that this value makes.
-    #[must_use]
-    pub fn into_id(self, terms: &Terms) -> TermId {
-        match self {
-            Self::Id(id) => id,
-            Self::Boolean(value) => inline::from_boolean(value),
+    ///
+    /// # Errors
+    /// [`ExprError::Lost`].
+    pub fn into_id(self, terms: &Terms) -> Result<TermId, ExprError> {
+        let id = match self {
+            Self::Id(id) => return Ok(id),
+            Self::Boolean(value) => return Ok(inline::from_boolean(value)),
             Self::Iri(iri) => terms.intern(TermRef::from(NamedNode::new_unchecked(iri).as_ref())),
             Self::Blank(label) => {
                 terms.intern(TermRef::from(BlankNode::new_unchecked(label).as_ref()))
@@ -138,11 +140,11 @@ impl Value {
                 &Literal::new_language_tagged_literal_unchecked(value, language),
             ),
             Self::Integer(value) => match inline::from_integer(value.into()) {
-                Some(id) => id,
+                Some(id) => return Ok(id),
                 None => intern_typed(terms, value.to_string(), xsd::INTEGER),
             },
             Self::Decimal(value) => match inline_decimal(value) {
-                Some(id) => id,
+                Some(id) => return Ok(id),
                 None => intern_typed(terms, value.to_string(), xsd::DECIMAL),
             },
             Self::Large(value) => {
@@ -163,7 +165,8 @@ impl Value {
                 let datatype = value.computed_datatype();
                 intern_typed(terms, value.canonical(), datatype)
             }
-        }
+        };
+        Ok(id?)
     }
 
     /// Counts the value, if it is long, while something else is evaluated.
@@ -298,7 +301,11 @@ fn real(number: f64, plain_below: f64, plain: String, exponent: String) -> Strin
     }
 }
 
-fn intern_typed(terms: &Terms, lexical: String, datatype: NamedNodeRef<'_>) -> TermId {
+fn intern_typed(
+    terms: &Terms,
+    lexical: String,
+    datatype: NamedNodeRef<'_>,
+) -> Result<TermId, Unavailable> {
     terms.intern_literal(&Literal::new_typed_literal(lexical, datatype))
 }
 
@@ -481,7 +488,7 @@ pub(super) fn parse_real(lexical: &str) -> Option<f64> {
 /// What the text of a literal or IRI is: what STR gives.
 ///
 /// # Errors
-/// [`ExprError::Type`] for blank nodes, [`ExprError::Unbound`] for no term.
+/// [`ExprError::Type`] for blank nodes, [`ExprError::Unbound`] for no term, [`ExprError::Lost`].
 pub(super) fn lexical(value: &Value, terms: &Terms) -> Result<String, ExprError> {
     match value {
         Value::Id(id) => lexical_of_id(*id, terms),
@@ -505,7 +512,7 @@ pub(super) fn lexical_of_id(id: TermId, terms: &Terms) -> Result<String, ExprErr
         return Ok(text);
     }
     let mut bytes = Vec::new();
-    if terms.push_key(id, &mut bytes) {
+    if terms.push_key(id, &mut bytes)? {
         let (value, _, _) = key::literal_parts(&bytes).expect("the dictionary holds keys of terms");
         let length = value.len();
         bytes.truncate(length);

@@ -29,7 +29,7 @@ enum Operand {
     /// `COUNT(DISTINCT *)`.
     Solutions,
     /// An expression.
-    Values(Evaluator),
+    Values(Box<Evaluator>),
 }
 
 struct Aggregated {
@@ -82,7 +82,7 @@ pub(super) fn build(
             (Some(expression), _) => {
                 expression.for_each_variable(&mut |var| needed.insert(var));
                 let compiled: CompiledExpression = compile(expression, builder.cx)?;
-                Operand::Values(compiled.evaluator())
+                Operand::Values(Box::new(compiled.evaluator()))
             }
             (None, false) => Operand::Rows,
             (None, true) => {

@@ -140,7 +140,7 @@ impl Begin {
         if left.tables.is_empty() {
             return Ok(None);
         }
-        let asks = self.asks(cx, &values, ended);
+        let asks = self.asks(cx, &values, ended)?;
         let fetch = Fetch::new(
             self.service,
             self.send,
@@ -232,7 +232,7 @@ impl Begin {
     }
 
     /// What to ask of whom.
-    fn asks(&self, cx: &Context, values: &Values, ended: bool) -> VecDeque<Ask> {
+    fn asks(&self, cx: &Context, values: &Values, ended: bool) -> Result<VecDeque<Ask>, ExecError> {
         let mut asks = VecDeque::new();
         for (endpoint, rows) in &values.endpoints {
             let everything = Ask {
@@ -241,7 +241,7 @@ impl Begin {
             };
             let few = ended && !self.send.is_empty() && rows.len() <= MOST_SENT;
             let sent = if few {
-                sendable(cx, values, rows)
+                sendable(cx, values, rows)?
             } else {
                 None
             };
@@ -253,7 +253,7 @@ impl Begin {
                 },
             });
         }
-        asks
+        Ok(asks)
     }
 }
 
@@ -279,24 +279,38 @@ fn requests(rows: &[(usize, usize)], silent: bool) -> VecDeque<Request> {
 
 /// The rows whose values can find anything elsewhere, each with about the bytes of its text;
 /// `None` if a value cannot be written.
-fn sendable(cx: &Context, values: &Values, rows: &[usize]) -> Option<Vec<(usize, usize)>> {
+fn sendable(
+    cx: &Context,
+    values: &Values,
+    rows: &[usize],
+) -> Result<Option<Vec<(usize, usize)>>, ExecError> {
     let mut sent = Vec::with_capacity(rows.len());
-    for number in rows {
-        let mut is_elsewhere = true;
-        let mut length = 0;
-        for id in &values.rows.row(*number)[1..] {
-            match cx.terms().term(*id) {
-                // No other place knows our blank nodes.
-                Some(Term::BlankNode(_)) => is_elsewhere = false,
-                Some(term) if can_be_written(&term) => length += text_bytes(&term),
-                _ => return None,
+    for rows in rows.chunks(ROWS_A_REQUEST) {
+        let ids = rows
+            .iter()
+            .flat_map(|number| &values.rows.row(*number)[1..]);
+        let ids: Vec<TermId> = ids.copied().collect();
+        let mut terms = Vec::with_capacity(ids.len());
+        let read = cx.terms().terms_of(&ids, &mut terms);
+        read.map_err(|why| cx.without_term(why))?;
+        let mut terms = terms.into_iter();
+        for number in rows {
+            let mut is_elsewhere = true;
+            let mut length = 0;
+            for term in terms.by_ref().take(values.rows.row(*number).len() - 1) {
+                match term {
+                    // No other place knows our blank nodes.
+                    Some(Term::BlankNode(_)) => is_elsewhere = false,
+                    Some(term) if can_be_written(&term) => length += text_bytes(&term),
+                    _ => return Ok(None),
+                }
+            }
+            if is_elsewhere {
+                sent.push((*number, length));
             }
         }
-        if is_elsewhere {
-            sent.push((*number, length));
-        }
     }
-    Some(sent)
+    Ok(Some(sent))
 }
 
 /// About the bytes that a term's text has.
@@ -350,15 +364,22 @@ impl Operator for Replay {
 }
 
 /// The IRI of an endpoint.
-pub(super) fn endpoint_iri(cx: &Context, id: TermId) -> Result<String, (String, ServiceError)> {
+///
+/// # Errors
+/// That the dictionary does not tell; within that, that the term is no IRI.
+pub(super) fn endpoint_iri(
+    cx: &Context,
+    id: TermId,
+) -> Result<Result<String, (String, ServiceError)>, ExecError> {
     let no_endpoint = |text: String, what: &str| {
         let reason = format!("it is a {what}");
         Err((text, ServiceError::NoEndpoint { reason }))
     };
-    match cx.terms().term(id) {
+    let term = cx.terms().term(id);
+    Ok(match term.map_err(|why| cx.without_term(why))? {
         Some(Term::NamedNode(node)) => Ok(node.into_string()),
         Some(Term::BlankNode(node)) => no_endpoint(node.to_string(), "blank node"),
         Some(Term::Literal(literal)) => no_endpoint(literal.to_string(), "literal"),
         None => unreachable!("rows without an endpoint were parted before"),
-    }
+    })
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jindou_model::TermId;
 use jindou_plan::physical::{Service, Slot, Var};
-use oxrdf::Term;
+use oxrdf::{BlankNode, Term};
 
 use super::service::endpoint_iri;
 use crate::context::{Booked, Context};
@@ -172,15 +172,17 @@ impl Operator for Fetch {
 }
 
 fn told(failure: Failure, endpoint: TermId, cx: &Context) -> ExecError {
-    match failure {
-        Failure::Query(error) => error,
-        Failure::Service(source) => ExecError::Service {
-            endpoint: match endpoint_iri(cx, endpoint) {
-                Ok(iri) => format!("<{iri}>"),
-                Err((text, _)) => text,
-            },
+    let source = match failure {
+        Failure::Query(error) => return error,
+        Failure::Service(source) => source,
+    };
+    match endpoint_iri(cx, endpoint) {
+        Ok(Ok(iri)) => ExecError::Service {
+            endpoint: format!("<{iri}>"),
             source,
         },
+        Ok(Err((endpoint, _))) => ExecError::Service { endpoint, source },
+        Err(error) => error,
     }
 }
 
@@ -200,7 +202,8 @@ impl Asker {
     }
 
     fn begin(&self, endpoint: TermId, request: &Request, cx: &Context) -> Result<Call, Failure> {
-        let iri = endpoint_iri(cx, endpoint).map_err(|(_, error)| error)?;
+        let iri = endpoint_iri(cx, endpoint).map_err(Failure::Query)?;
+        let iri = iri.map_err(|(_, error)| error)?;
         let Services {
             caller,
             timeout,
@@ -208,7 +211,7 @@ impl Asker {
         } = cx.services.as_ref().ok_or(ServiceError::NotAllowed)?;
         let left = cx.time_left();
         let of_query = left.is_some_and(|left| left <= *timeout);
-        let query = self.text(request, cx);
+        let query = self.text(request, cx)?;
         let rows = caller.call(&ServiceCall {
             endpoint: &iri,
             query: &query,
@@ -225,21 +228,20 @@ impl Asker {
         })
     }
 
-    fn text(&self, request: &Request, cx: &Context) -> String {
+    fn text(&self, request: &Request, cx: &Context) -> Result<String, Failure> {
         let Request::For(numbers) = request else {
-            return self.service.query.text();
+            return Ok(self.service.query.text());
         };
-        let term = |id: &TermId| {
-            cx.terms()
-                .term(*id)
-                .expect("values that are sent are bound")
-        };
-        let rows: Vec<Vec<Term>> = numbers
-            .iter()
-            .map(|number| self.values.row(*number)[1..].iter().map(term).collect())
-            .collect();
-        let rows = rows.iter().map(Vec::as_slice);
-        self.service.query.text_for(&self.sent, rows)
+        let width = self.sent.len();
+        let rows = numbers.iter().map(|number| &self.values.row(*number)[1..]);
+        let ids: Vec<TermId> = rows.flatten().copied().collect();
+        let mut terms = Vec::with_capacity(ids.len());
+        let read = cx.terms().terms_of(&ids, &mut terms);
+        read.map_err(|why| Failure::Query(cx.without_term(why)))?;
+        let bound = |term: Option<Term>| term.expect("values that are sent are bound");
+        let terms: Vec<Term> = terms.into_iter().map(bound).collect();
+        let rows = (0..numbers.len()).map(|row| &terms[row * width..][..width]);
+        Ok(self.service.query.text_for(&self.sent, rows))
     }
 
     /// Binds the variable of the endpoint to it in all rows; drops those that bind it to
@@ -265,17 +267,21 @@ impl Asker {
         rows: &[Vec<Option<Term>>],
         call: &Call,
         cx: &Context,
-    ) -> Result<Table, ServiceError> {
+    ) -> Result<Table, Failure> {
         let mut table = Table::with_rows(self.width, rows.len());
         for (place, var) in self.service.columns.iter().enumerate() {
             if self.service.certain.contains(var) && rows.iter().any(|row| row[place].is_none()) {
                 let name = &self.service.query.names[place];
                 let reason = format!("?{name} is unbound, where every solution binds it");
-                return Err(ServiceError::Malformed { reason });
+                return Err(ServiceError::Malformed { reason }.into());
             }
             if self.inner.contains(*var) {
-                let column = rows.iter().map(|row| call.id(row[place].as_ref(), cx));
-                table.set(*var, column.collect());
+                let own: Vec<Option<Term>> = rows.iter().map(|row| call.own(&row[place])).collect();
+                let mut column = Vec::with_capacity(own.len());
+                let terms = own.iter().map(|term| term.as_ref().map(Term::as_ref));
+                let interned = cx.terms().intern_all(terms, &mut column);
+                interned.map_err(|why| Failure::Query(cx.without_term(why)))?;
+                table.set(*var, column);
             }
         }
         self.name(&mut table, call.endpoint);
@@ -312,16 +318,15 @@ impl Call {
         }
     }
 
-    /// The id of a term of the answer. Its blank nodes are nobody else's: the same label is the
-    /// same node within this answer only.
-    fn id(&self, term: Option<&Term>, cx: &Context) -> TermId {
+    /// A term of the answer. Its blank nodes are nobody else's: the same label is the same node within this
+    /// answer only.
+    fn own(&self, term: &Option<Term>) -> Option<Term> {
         match term {
-            None => TermId::NONE,
             Some(Term::BlankNode(node)) => {
-                let key = format!("_:{}_{}", self.label, node.as_str());
-                cx.terms().intern_key(key.as_bytes(), false)
+                let label = format!("{}_{}", self.label, node.as_str());
+                Some(BlankNode::new_unchecked(label).into())
             }
-            Some(term) => cx.terms().intern(term.as_ref()),
+            term => term.clone(),
         }
     }
 }

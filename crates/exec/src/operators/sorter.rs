@@ -190,6 +190,7 @@ impl Sorter {
                     Numbered::Numbers(numbers) => break numbers,
                     Numbered::NoMemory => return Ok(None),
                     Numbered::OrderIsWanting => {}
+                    Numbered::Lost(why) => return Err(cx.without_term(why)),
                 }
             };
             ordering.sort_ties(numbers, by.descending, &mut || cx.check())?;
@@ -353,6 +354,10 @@ struct Head {
 impl Head {
     fn read_keys(&mut self, by: &[SortBy], input: &Input, cx: &Context) {
         self.keys.clear();
+        if input.row == 0 {
+            let columns = by.iter().filter_map(|by| input.table.get(by.var));
+            cx.terms().expect(columns.flatten().copied());
+        }
         self.keys.extend(by.iter().map(|by| {
             let key = SortKey::new(input.table.value(by.var, input.row), cx.terms());
             (key, by.descending)

@@ -302,7 +302,7 @@ fn rows_are_sorted_as_by_a_stable_sort() {
             .map(|row| {
                 let mut key = Vec::new();
                 if row[1] > 0 {
-                    Empty.push_key(id(row[1]), &mut key);
+                    Empty.push_key(id(row[1]), &mut key).unwrap();
                 }
                 (row, key)
             })

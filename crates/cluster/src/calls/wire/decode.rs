@@ -9,9 +9,9 @@ use jindou_model::{
 };
 
 use super::super::words::{
-    Answer, AskedGraph, AskedList, Call, Column, MOST_IDS, MOST_LISTS, MOST_QUADS, MOST_RANGES,
-    MOST_RANGES_ASKED, MOST_ROWS, Page, PageAsked, Place, Refusal, Request, RequestNumber,
-    ServedId,
+    Answer, AskedGraph, AskedList, Call, Column, MOST_IDS, MOST_KEY_BYTES, MOST_LISTS, MOST_QUADS,
+    MOST_RANGES, MOST_RANGES_ASKED, MOST_ROWS, Page, PageAsked, Place, Refusal, Request,
+    RequestNumber, ServedId, Strings,
 };
 use super::{ANSWER, CallError, NO_RANGES, REQUEST, VERSION, answer, call, graph, kind};
 
@@ -350,10 +350,10 @@ impl<'a> Rest<'a> {
     }
 
     fn call(&mut self, kind: u32, rows: usize) -> Result<Call<'static>, CallError> {
-        if !(call::MEMBERS..=call::QUADS).contains(&kind) {
+        if !(call::MEMBERS..=call::LOOKUP).contains(&kind) {
             return Err(self.unknown_kind("call", kind));
         }
-        let has_rows = matches!(kind, call::EXPAND..=call::GRAPHS_OF);
+        let has_rows = matches!(kind, call::EXPAND..=call::GRAPHS_OF | call::KEYS..);
         let fitting = match kind {
             call::PLACES => rows == 1,
             _ => has_rows || rows == 0,
@@ -388,10 +388,34 @@ impl<'a> Rest<'a> {
                 graph: self.graph(None)?,
                 page: self.page_asked()?,
             }),
-            _ => Ok(Call::Quads {
+            call::QUADS => Ok(Call::Quads {
                 pattern: self.pattern()?,
                 page: self.page_asked()?,
             }),
+            call::KEYS => Ok(Call::Keys {
+                ids: Cow::Owned(self.ids("the ids", rows)?),
+                from_byte: self.u64("the first byte")?,
+                most_bytes: self.at_most("bytes of keys", MOST_KEY_BYTES)?,
+            }),
+            _ => {
+                let mut are_literals = Vec::with_capacity(rows);
+                let at = self.at();
+                for (place, kind) in self.take("kinds of keys", Some(rows))?.iter().enumerate() {
+                    are_literals.push(match kind {
+                        0 => false,
+                        1 => true,
+                        _ => {
+                            return Err(CallError::Unknown {
+                                part: "kind of key",
+                                at: at + place,
+                                found: (*kind).into(),
+                            });
+                        }
+                    });
+                }
+                let keys = self.strings(rows)?;
+                Ok(Call::Lookup { keys, are_literals })
+            }
         }
     }
 
@@ -474,6 +498,16 @@ impl<'a> Rest<'a> {
                 Answer::GraphsOf { rows, graphs, done }
             }
             answer::PAGE => Answer::Page(self.page()?),
+            answer::KEYS => {
+                let rest = self.u64("the rest of the last key")?;
+                let count = self.at_most("rows", MOST_ROWS)?;
+                let keys = self.strings(count)?;
+                Answer::Keys { keys, rest }
+            }
+            answer::FOUND => {
+                let count = self.at_most("rows", MOST_ROWS)?;
+                Answer::Found(self.ids("the ids", count)?)
+            }
             answer::NOT_NOW => Answer::Unavailable(Unavailable::NotNow),
             answer::GONE => Answer::Unavailable(Unavailable::Gone),
             answer::NEVER => {
@@ -487,6 +521,15 @@ impl<'a> Rest<'a> {
             })?),
             _ => return Err(self.unknown_kind("answer", kind)),
         })
+    }
+
+    fn strings(&mut self, count: usize) -> Result<Strings, CallError> {
+        let lengths = self.rows(count)?;
+        let mut strings = Strings::default();
+        for length in lengths {
+            strings.push(self.take("the keys", Some(length as usize))?);
+        }
+        Ok(strings)
     }
 
     fn page(&mut self) -> Result<Page, CallError> {

@@ -6,6 +6,7 @@ use jindou_model::{
 
 use super::super::words::{
     Answer, AskedGraph, AskedList, Call, Column, Page, PageAsked, Place, Request, RequestNumber,
+    Strings,
 };
 use super::{ANSWER, NO_RANGES, NUMBER, REQUEST, VERSION, answer, call, graph, kind};
 
@@ -44,6 +45,8 @@ impl Call<'_> {
             Self::GraphsOf { list, .. } => (call::GRAPHS_OF, list.keys.len()),
             Self::Matches { .. } => (call::MATCHES, 0),
             Self::Quads { .. } => (call::QUADS, 0),
+            Self::Keys { ids, .. } => (call::KEYS, ids.len()),
+            Self::Lookup { keys, .. } => (call::LOOKUP, keys.len()),
         }
     }
 }
@@ -76,6 +79,15 @@ impl Answer {
                 out.rows_and_ids(rows, graphs);
             }
             Self::Page(page) => out.page(page),
+            Self::Keys { keys, rest } => {
+                out.u64(*rest);
+                out.count(keys.len());
+                out.strings(keys);
+            }
+            Self::Found(ids) => {
+                out.count(ids.len());
+                out.ids(ids);
+            }
             Self::Unavailable(Unavailable::NotNow | Unavailable::Gone) => {}
             Self::Unavailable(Unavailable::Never(shard)) => out.u32(shard.0),
             Self::Refused(refusal) => out.u32(*refusal as u32),
@@ -92,6 +104,8 @@ impl Answer {
             Self::Degrees(_) => answer::DEGREES,
             Self::GraphsOf { .. } => answer::GRAPHS_OF,
             Self::Page(_) => answer::PAGE,
+            Self::Keys { .. } => answer::KEYS,
+            Self::Found(_) => answer::FOUND,
             Self::Unavailable(Unavailable::NotNow) => answer::NOT_NOW,
             Self::Unavailable(Unavailable::Never(_)) => answer::NEVER,
             Self::Unavailable(Unavailable::Gone) => answer::GONE,
@@ -211,7 +225,30 @@ impl Out {
                 self.pattern(pattern);
                 self.page_asked(*page);
             }
+            Call::Keys {
+                ids,
+                from_byte,
+                most_bytes,
+            } => {
+                self.ids(ids);
+                self.u64(*from_byte);
+                self.count(*most_bytes);
+            }
+            Call::Lookup { keys, are_literals } => {
+                are_literals
+                    .iter()
+                    .for_each(|is| self.0.push(u8::from(*is)));
+                self.strings(keys);
+            }
         }
+    }
+
+    fn strings(&mut self, strings: &Strings) {
+        strings.iter().for_each(|string| self.count(string.len()));
+        self.0.reserve(strings.bytes());
+        strings
+            .iter()
+            .for_each(|string| self.0.extend_from_slice(string));
     }
 
     fn graph(&mut self, asked: &AskedGraph<'_>) {

@@ -20,7 +20,8 @@
 //! What follows depends on the kind, in the order of the fields of [`Call`] and [`Answer`]. An id has
 //! eight bytes, a predicate, a row and each count of something four. A graph is its kind, and then its
 //! ids: those of each row without their count. Sets of ids are a count of ranges and both ends of each;
-//! where there may be none, the count is 2^32 - 1 then. An end of a pattern is 0, or 1 and what it is; a
+//! where there may be none, the count is 2^32 - 1 then. Keys of terms are the length of each in four bytes, and then
+//! all of their bytes. An end of a pattern is 0, or 1 and what it is; a
 //! column of quads is 0 and a value, or 1 and a value of each.
 
 mod decode;
@@ -39,7 +40,7 @@ pub(super) use self::error::CallError;
 const REQUEST: [u8; 4] = *b"JNDQ";
 const ANSWER: [u8; 4] = *b"JNDA";
 /// The version that is written, and the only one that is read.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Where the number of a request is, and what follows it.
 const NUMBER: std::ops::Range<usize> = 8..16;
 /// Stands for a set that is not given.
@@ -55,6 +56,8 @@ mod call {
     pub(super) const GRAPHS_OF: u32 = 6;
     pub(super) const MATCHES: u32 = 7;
     pub(super) const QUADS: u32 = 8;
+    pub(super) const KEYS: u32 = 9;
+    pub(super) const LOOKUP: u32 = 10;
 }
 
 /// Kinds of answers.
@@ -70,6 +73,8 @@ mod answer {
     pub(super) const NEVER: u32 = 9;
     pub(super) const REFUSED: u32 = 10;
     pub(super) const GONE: u32 = 11;
+    pub(super) const KEYS: u32 = 12;
+    pub(super) const FOUND: u32 = 13;
 }
 
 /// Kinds of graphs.

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::super::words::{
     Answer, AskedGraph, AskedList, Call, MOST_ROWS, Page, PageAsked, Place, Quad, Refusal, Request,
-    RequestNumber, ServedId,
+    RequestNumber, ServedId, Strings,
 };
 use super::{CallError, NUMBER, number_of_answer, number_of_request, set_number};
 
@@ -149,6 +149,29 @@ fn members() -> impl Strategy<Value = Call<'static>> {
     )
 }
 
+fn strings(count: usize) -> impl Strategy<Value = Strings> {
+    let string = prop::collection::vec(any::<u8>(), 0..9);
+    prop::collection::vec(string, count).prop_map(|all| {
+        let mut strings = Strings::default();
+        all.iter().for_each(|string| strings.push(string));
+        strings
+    })
+}
+
+fn keys_of(rows: usize) -> impl Strategy<Value = Call<'static>> {
+    let asked = (ids(rows), any::<u64>(), 0..1_usize << 20);
+    asked.prop_map(|(ids, from_byte, most_bytes)| Call::Keys {
+        ids,
+        from_byte,
+        most_bytes,
+    })
+}
+
+fn lookup(rows: usize) -> impl Strategy<Value = Call<'static>> {
+    let kinds = prop::collection::vec(any::<bool>(), rows);
+    (strings(rows), kinds).prop_map(|(keys, are_literals)| Call::Lookup { keys, are_literals })
+}
+
 fn call() -> impl Strategy<Value = Call<'static>> {
     (0..7_usize).prop_flat_map(|rows| {
         let asked = move || (graph(rows), list(rows));
@@ -171,6 +194,8 @@ fn call() -> impl Strategy<Value = Call<'static>> {
                 }
             }),
             (pattern(), page_asked()).prop_map(|(pattern, page)| Call::Quads { pattern, page }),
+            keys_of(rows),
+            lookup(rows),
         ]
     })
 }
@@ -220,6 +245,11 @@ fn answer() -> impl Strategy<Value = Answer> {
             done
         }),
         page().prop_map(Answer::Page),
+        ((0..9_usize).prop_flat_map(strings), any::<u64>())
+            .prop_map(|(keys, rest)| Answer::Keys { keys, rest }),
+        (0..9_usize)
+            .prop_flat_map(ids)
+            .prop_map(|ids| Answer::Found(ids.into_owned())),
         Just(Answer::Unavailable(Unavailable::NotNow)),
         any::<u32>().prop_map(|n| Answer::Unavailable(Unavailable::Never(ShardId(n)))),
         prop::sample::select(refusals).prop_map(Answer::Refused),
@@ -282,7 +312,7 @@ proptest! {
     }
 
     #[test]
-    fn random_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..200), kind in 0..12_u32) {
+    fn random_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..200), kind in 0..14_u32) {
         decode_as_all(&bytes);
         // Behind a header that is right, more of it is looked at.
         for magic in [super::REQUEST, super::ANSWER] {
@@ -338,7 +368,7 @@ fn what_is_wrong_is_said_with_its_place() {
                 found: *b"JND!",
             },
         ),
-        (with(4, 2), CallError::Version { found: 2, known: 1 }),
+        (with(4, 1), CallError::Version { found: 1, known: 2 }),
         (
             with(16, 99),
             CallError::Unknown {

@@ -33,6 +33,7 @@ fn shown(id: TermId, cx: &Context) -> String {
     let text = cx
         .terms()
         .term(id)
+        .unwrap()
         .map_or("error".to_owned(), |term| term.to_string());
     text.replace("http://www.w3.org/2001/XMLSchema#", "xsd:")
 }
@@ -313,7 +314,8 @@ fn numbers_agree_with_another_engine() {
             let sum = super::support::Sample::parse("?a + 0.0").compile(&cx);
             let got = cx
                 .terms()
-                .term(sum.evaluate_id(&super::support::Cells(vec![id]), &cx));
+                .term(sum.evaluate_id(&super::support::Cells(vec![id]), &cx))
+                .unwrap();
             assert_eq!(
                 got.map(|term| term.to_string()),
                 expected,

@@ -18,7 +18,7 @@ fn pairs(world: &World) -> Table {
     // Terms that the store does not have.
     for text in ["\"bcd\"", "\"bcd\"@en", "<http://example.org/u>", "_:other"] {
         let term = Term::from_str(text).expect("a term");
-        ids.push(world.terms.intern(term.as_ref()));
+        ids.push(world.terms.intern(term.as_ref()).unwrap());
     }
     ids.push(world.insert("_:node"));
     let mut columns = vec![Vec::new(); 3];
@@ -388,7 +388,7 @@ fn keys_come_in_the_order_of_ids_and_within_the_bytes_asked_for() {
     let world = World::default();
     let stored = world.insert("\"stored\"");
     let computed = Term::from_str("\"computed\"@en").expect("a term");
-    let computed = world.terms.intern(computed.as_ref());
+    let computed = world.terms.intern(computed.as_ref()).unwrap();
     let node = world.insert("<http://example.org/s>");
     let ids = [
         stored,
@@ -399,7 +399,10 @@ fn keys_come_in_the_order_of_ids_and_within_the_bytes_asked_for() {
         stored,
     ];
     let mut keys = Keys::default();
-    assert_eq!(world.terms.push_keys(&ids, usize::MAX, &mut keys), 6);
+    assert_eq!(
+        world.terms.push_keys(&ids, usize::MAX, &mut keys).unwrap(),
+        6
+    );
     let all: Vec<_> = keys.iter().collect();
     let expected: [(&[u8], KeyKind); 6] = [
         (b"stored\0", KeyKind::Literal),
@@ -412,13 +415,13 @@ fn keys_come_in_the_order_of_ids_and_within_the_bytes_asked_for() {
     assert_eq!(all, expected);
     // The same keys are the same terms, of the store or not.
     let mut again = Vec::new();
-    world.terms.intern_keys(&keys, &mut again);
+    world.terms.intern_keys(&keys, &mut again).unwrap();
     let none = TermId::NONE;
     assert_eq!(again, [stored, none, computed, none, node, stored]);
     keys.clear();
-    assert_eq!(world.terms.push_keys(&ids, 1, &mut keys), 1);
+    assert_eq!(world.terms.push_keys(&ids, 1, &mut keys).unwrap(), 1);
     keys.clear();
-    assert_eq!(world.terms.push_keys(&ids[1..], 1, &mut keys), 2);
+    assert_eq!(world.terms.push_keys(&ids[1..], 1, &mut keys).unwrap(), 2);
 }
 
 #[test]

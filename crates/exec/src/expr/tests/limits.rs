@@ -22,7 +22,7 @@ fn what_patterns_lack_is_refused_by_name() {
         let constants: Vec<TermId> = sample
             .constants
             .iter()
-            .map(|term| cx.terms().intern(term.as_ref()))
+            .map(|term| cx.terms().intern(term.as_ref()).unwrap())
             .collect();
         match CompiledExpression::compile(&sample.expression, &constants, &cx) {
             Err(CompileError::Pattern { reason }) => assert!(reason.contains(part), "{reason}"),

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use jindou_model::{IdEpoch, TermId, TermKind, TextKind, TextPlace, inline, key};
+use jindou_model::{IdEpoch, TermId, TermKind, TextKind, TextPlace, Unavailable, inline, key};
 use oxrdf::vocab::xsd;
 use oxrdf::{Literal, NamedNode};
 
@@ -110,6 +110,7 @@ fn numbers(ids: &[TermId], terms: &Terms) -> Vec<u64> {
             Numbered::Numbers(numbers) => return numbers.to_vec(),
             Numbered::NoMemory => panic!("there is memory"),
             Numbered::OrderIsWanting => {}
+            Numbered::Lost(why) => panic!("{why}"),
         }
     }
 }
@@ -123,8 +124,8 @@ fn assert_ordered_as_keys(ids: &[TermId], terms: &Terms) {
                 numbers[left].cmp(&numbers[right]),
                 keys[left].cmp(&keys[right]),
                 "{:?} and {:?}",
-                terms.term(ids[left]),
-                terms.term(ids[right])
+                terms.term(ids[left]).unwrap(),
+                terms.term(ids[right]).unwrap()
             );
         }
     }
@@ -323,26 +324,27 @@ impl TermSource for SortedSource {
         self.ids().contains(&id)
     }
 
-    fn push_key(&self, id: TermId, key: &mut Vec<u8>) {
+    fn push_key(&self, id: TermId, key: &mut Vec<u8>) -> Result<(), Unavailable> {
         let keys = match id.kind() {
             TermKind::Literal => &self.literals,
             _ => &self.vertices,
         };
         self.read.fetch_add(1, Relaxed);
         key.extend_from_slice(&keys[id.number() as usize]);
+        Ok(())
     }
 
-    fn lookup(&self, key: &[u8], literal: bool) -> Option<TermId> {
+    fn lookup(&self, key: &[u8], literal: bool) -> Result<Option<TermId>, Unavailable> {
         let keys = if literal {
             &self.literals
         } else {
             &self.vertices
         };
-        let number = keys.iter().position(|known| known == key)? as u64;
-        Some(match literal {
-            true => TermId::literal(number),
-            false => TermId::vertex(number),
-        })
+        let number = keys.iter().position(|known| known == key);
+        Ok(number.map(|number| match literal {
+            true => TermId::literal(number as u64),
+            false => TermId::vertex(number as u64),
+        }))
     }
 
     fn text_order(&self) -> Option<Arc<dyn TextOrder>> {
@@ -358,7 +360,8 @@ fn numbers_order_any_terms_as_their_keys_do() {
     let mut ids: Vec<TermId> = keys(&world).into_iter().map(|(_, id, _)| id).collect();
     ids.push(
         cx.terms()
-            .intern_literal(&Literal::new_simple_literal("computed")),
+            .intern_literal(&Literal::new_simple_literal("computed"))
+            .unwrap(),
     );
     ids.extend_from_within(..);
     assert_ordered_as_keys(&ids, cx.terms());
@@ -388,9 +391,17 @@ fn assert_runs_ordered_as_keys(source: &Arc<SortedSource>) {
     ids.extend([TermId::NONE, inline::from_boolean(true)]);
     ids.extend((-2..3).filter_map(inline::from_integer));
     for text in ["a computed one", "", "zzz"] {
-        ids.push(terms.intern_literal(&Literal::new_simple_literal(text)));
+        ids.push(
+            terms
+                .intern_literal(&Literal::new_simple_literal(text))
+                .unwrap(),
+        );
     }
-    ids.push(terms.intern(NamedNode::new_unchecked("http://a/10").as_ref().into()));
+    ids.push(
+        terms
+            .intern(NamedNode::new_unchecked("http://a/10").as_ref().into())
+            .unwrap(),
+    );
     let all = ids.len();
     for seed in 0..150_u64 {
         // Subsets of all sizes and kinds; few of them hold what no order is known of.
@@ -433,7 +444,10 @@ fn only_texts_between_the_same_two_positions_are_read() {
     let source = SortedTerms::shared(10, usize::MAX);
     let terms = Terms::new(source.clone());
     let of_texts = |texts: &[&str]| -> Vec<TermId> {
-        let id = |text: &&str| source.lookup(format!("{text}\0").as_bytes(), true).unwrap();
+        let id = |text: &&str| {
+            let found = source.lookup(format!("{text}\0").as_bytes(), true);
+            found.unwrap().unwrap()
+        };
         texts.iter().map(id).collect()
     };
     let read = |texts: &[&str]| {

@@ -155,7 +155,7 @@ fn queries_match_references_of_constants_and_of_rows() {
         (r#"REPLACE(?a, ?b, "x")"#, "\"x\""),
     ] {
         let id = Sample::parse(text).compile(&cx).evaluate_id(&row, &cx);
-        let term = cx.terms().term(id).expect("a value").to_string();
+        let term = cx.terms().term(id).unwrap().expect("a value").to_string();
         assert!(
             term.starts_with(expected) || term.starts_with(&format!("\"{expected}\"")),
             "{text}: {term}"

@@ -27,7 +27,10 @@ fn result(text: &str) -> String {
             .map(|term| world.source.insert(term)),
     );
     let open = sample.compile_open(&cx).evaluate_id(&Cells(cells), &cx);
-    let (closed, open) = (cx.terms().term(closed), cx.terms().term(open));
+    let (closed, open) = (
+        cx.terms().term(closed).unwrap(),
+        cx.terms().term(open).unwrap(),
+    );
     assert_eq!(closed, open, "{text}: constants folded, and not");
     assert_eq!(cx.refusal(), None, "{text}");
     closed.map_or("error".to_owned(), |term| shown(&term))
@@ -596,7 +599,7 @@ fn random_functions_differ_from_call_to_call_and_repeat_with_the_seed() {
         for text in texts {
             let code = Sample::parse(text).compile(&cx);
             for _ in 0..2 {
-                let term = cx.terms().term(code.evaluate_id(&row, &cx));
+                let term = cx.terms().term(code.evaluate_id(&row, &cx)).unwrap();
                 drawn.push(term.expect("a value").to_string());
             }
         }

@@ -3,7 +3,7 @@
 use std::str::FromStr as _;
 use std::sync::{Arc, Mutex};
 
-use jindou_model::{IdEpoch, TermId, TermKind, inline, key};
+use jindou_model::{IdEpoch, TermId, TermKind, Unavailable, inline, key};
 use jindou_plan::expression::{Arithmetic, Comparison, Expression, Function};
 use jindou_plan::physical::{ConstId, Var};
 use oxrdf::{NamedNode, Term};
@@ -77,20 +77,18 @@ impl TermSource for MemoryTerms {
         u8::try_from(number).ok()
     }
 
-    fn push_key(&self, id: TermId, key: &mut Vec<u8>) {
+    fn push_key(&self, id: TermId, key: &mut Vec<u8>) -> Result<(), Unavailable> {
         let table = self.table.lock().expect("no test panics here");
         key.extend_from_slice(&table.keys[id.number() as usize]);
+        Ok(())
     }
 
-    fn lookup(&self, key: &[u8], literal: bool) -> Option<TermId> {
+    fn lookup(&self, key: &[u8], literal: bool) -> Result<Option<TermId>, Unavailable> {
         let table = self.table.lock().expect("no test panics here");
-        let id = table.ids.get(key).copied()?;
-        assert_eq!(
-            id.kind() == TermKind::Literal,
-            literal,
-            "kinds of keys are told apart"
-        );
-        Some(id)
+        let id = table.ids.get(key).copied();
+        let is_fitting = |id: TermId| (id.kind() == TermKind::Literal) == literal;
+        assert!(id.is_none_or(is_fitting), "kinds of keys are told apart");
+        Ok(id)
     }
 }
 
@@ -161,7 +159,7 @@ impl Sample {
         let constants: Vec<TermId> = self
             .constants
             .iter()
-            .map(|term| cx.terms().intern(term.as_ref()))
+            .map(|term| cx.terms().intern(term.as_ref()).unwrap())
             .collect();
         CompiledExpression::compile(&self.expression, &constants, cx).expect("nothing is refused")
     }

@@ -52,7 +52,7 @@ fn steps() -> Vec<PlannedStep> {
 /// Strings that no graph has.
 fn strings(nodes: &TestNodes, rows: usize) -> Table {
     let string = |row| Literal::new_simple_literal(format!("string {row}"));
-    let id = |row| nodes.cx.terms().intern_literal(&string(row));
+    let id = |row| nodes.cx.terms().intern_literal(&string(row)).unwrap();
     let mut table = Table::with_rows(WIDTH, rows);
     table.set(Var(0), (0..rows).map(id).collect());
     table
@@ -66,7 +66,7 @@ fn sub_query(nodes: &TestNodes, rows: usize) -> (SubQuery, Arc<Inbox>) {
 
 /// What its reader gets.
 fn rows_of(nodes: &TestNodes, inbox: &Inbox) -> Result<Vec<[String; WIDTH]>, ExecError> {
-    let text = |id: TermId| match nodes.cx.terms().term(id) {
+    let text = |id: TermId| match nodes.cx.terms().term(id).unwrap() {
         Some(Term::Literal(literal)) => literal.value().to_owned(),
         other => panic!("{other:?}"),
     };
@@ -122,10 +122,10 @@ fn a_sub_query_finds_at_another_node_what_it_means_at_its_own() {
 fn the_ids_of_a_query_mean_the_same_elsewhere() {
     let (here, _) = kept(HERE, MessageLimits::default());
     let mut world = World::new(1 << 20);
-    let text = |cx: &Context, id: TermId| cx.terms().term(id).expect("a term").to_string();
+    let text = |cx: &Context, id: TermId| cx.terms().term(id).unwrap().expect("a term").to_string();
     let own = |text: &str| {
         let literal = Literal::new_simple_literal(text);
-        world.cx.terms().intern_literal(&literal)
+        world.cx.terms().intern_literal(&literal).unwrap()
     };
     let (window, vertex) = (TermId::window(3), TermId::vertex(5));
     // Elsewhere the second is the first that is computed.

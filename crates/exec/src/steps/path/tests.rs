@@ -74,12 +74,12 @@ impl TermSource for Toy {
         true
     }
 
-    fn push_key(&self, id: TermId, _: &mut Vec<u8>) {
+    fn push_key(&self, id: TermId, _: &mut Vec<u8>) -> Result<(), Unavailable> {
         panic!("nobody asks for the term of {id:?}");
     }
 
-    fn lookup(&self, _: &[u8], _: bool) -> Option<TermId> {
-        None
+    fn lookup(&self, _: &[u8], _: bool) -> Result<Option<TermId>, Unavailable> {
+        Ok(None)
     }
 }
 

@@ -28,7 +28,8 @@ impl Table {
     pub fn decode(bytes: &[u8], terms: &Terms, cx: &Context) -> Result<Self, ExecError> {
         let layout = Layout::read(bytes, terms.epoch())?;
         let _held = cx.reserve(layout.bytes_needed())?;
-        let computed = texts::read(layout.terms, layout.texts, terms)?;
+        let computed = texts::read(layout.terms, layout.texts)?.intern(terms);
+        let computed = computed.map_err(|why| cx.without_term(why))?;
         cx.check_computed()?;
         let mut table = Self::with_rows(layout.width, layout.rows);
         for (number, described) in layout.columns.iter().enumerate() {

@@ -53,7 +53,8 @@ impl Table {
             push_column(column, &computed, &mut bytes);
             bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
         }
-        let texts = texts::write(&computed, terms, &mut bytes) as u64;
+        let texts = texts::write(&computed, terms, &mut bytes);
+        let texts = texts.map_err(|why| cx.without_term(why))? as u64;
         bytes[HEADER_BYTES - size_of::<u64>()..HEADER_BYTES].copy_from_slice(&texts.to_le_bytes());
         debug_assert!(bytes.len() <= most, "no more was written than was reserved");
         Ok(EncodedTable {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jindou_model::{IdEpoch, TermId, TermKind, inline, key};
+use jindou_model::{IdEpoch, TermId, TermKind, Unavailable, inline, key};
 use jindou_plan::physical::Var;
 use oxrdf::vocab::xsd;
 use oxrdf::{BlankNode, Literal, NamedNode, Term, TermRef};
@@ -32,25 +32,26 @@ impl TermSource for Stored {
         id.number() < STORED
     }
 
-    fn push_key(&self, id: TermId, key: &mut Vec<u8>) {
+    fn push_key(&self, id: TermId, key: &mut Vec<u8>) -> Result<(), Unavailable> {
         assert!(self.has(id), "{id:?} is no stored term");
         match id.kind() {
             TermKind::Literal => key.extend(format!("{}\0", id.number()).bytes()),
             _ => key.extend(format!("http://e/{}", id.number()).bytes()),
         }
+        Ok(())
     }
 
-    fn lookup(&self, key: &[u8], literal: bool) -> Option<TermId> {
-        let text = std::str::from_utf8(key).ok()?;
+    fn lookup(&self, key: &[u8], literal: bool) -> Result<Option<TermId>, Unavailable> {
+        let text = std::str::from_utf8(key).expect("keys of tests are texts");
         let number = match literal {
-            true => text.strip_suffix('\0')?,
-            false => text.strip_prefix("http://e/")?,
+            true => text.strip_suffix('\0'),
+            false => text.strip_prefix("http://e/"),
         };
-        let known = (0..STORED).find(|known| known.to_string() == number)?;
-        Some(match literal {
+        let known = (0..STORED).find(|known| Some(&*known.to_string()) == number);
+        Ok(known.map(|known| match literal {
             true => TermId::literal(known),
             false => TermId::vertex(known),
-        })
+        }))
     }
 }
 
@@ -72,7 +73,7 @@ impl Cell {
         match self {
             Self::Unbound => TermId::NONE,
             Self::Known(id) => *id,
-            Self::Term(term) => terms.intern(TermRef::from(term)),
+            Self::Term(term) => terms.intern(TermRef::from(term)).unwrap(),
         }
     }
 }
@@ -180,7 +181,7 @@ impl Described {
 fn written(column: Option<&Column>, terms: &Terms) -> String {
     match column {
         Some(Column::Ids(ids)) => {
-            let terms = ids.iter().map(|id| terms.term(*id));
+            let terms = ids.iter().map(|id| terms.term(*id).unwrap());
             format!("{:?}", terms.collect::<Vec<_>>())
         }
         other => format!("{other:?}"),
@@ -263,7 +264,7 @@ proptest! {
 /// A table of a vertex, a computed literal and a number.
 fn small(terms: &Terms) -> Table {
     let literal = Literal::new_typed_literal("x", NamedNode::new_unchecked("http://e/t"));
-    let literal = terms.intern_literal(&literal);
+    let literal = terms.intern_literal(&literal).unwrap();
     let mut table = Table::with_rows(2, 3);
     let number = inline::from_integer(5).expect("a small one");
     table.set(Var(1), vec![TermId::vertex(3), literal, number]);
@@ -418,7 +419,7 @@ fn a_term_that_the_receiver_has_gets_its_id_there() {
     let mut table = Table::with_rows(1, 2);
     let computed = [(&bytes[..10], false), (&bytes[10..], true)];
     let lacking = Terms::new(Arc::new(Lacking));
-    let ids = computed.map(|(key, literal)| lacking.intern_key(key, literal));
+    let ids = computed.map(|(key, literal)| lacking.intern_key(key, literal).unwrap());
     assert!(ids.iter().all(|id| id.kind() == TermKind::Computed));
     table.set(Var(0), ids.to_vec());
     let encoded = table.encode(&lacking, &world.cx).expect("room");
@@ -442,12 +443,12 @@ impl TermSource for Lacking {
         false
     }
 
-    fn push_key(&self, id: TermId, _: &mut Vec<u8>) {
+    fn push_key(&self, id: TermId, _: &mut Vec<u8>) -> Result<(), Unavailable> {
         panic!("nobody has {id:?}");
     }
 
-    fn lookup(&self, _: &[u8], _: bool) -> Option<TermId> {
-        None
+    fn lookup(&self, _: &[u8], _: bool) -> Result<Option<TermId>, Unavailable> {
+        Ok(None)
     }
 }
 
@@ -457,7 +458,7 @@ fn a_table_is_reserved_before_it_is_held() {
     let rows = 1 << 17;
     let mut table = Table::with_rows(1, rows);
     let text = Literal::new_simple_literal("x".repeat(4 << 20));
-    table.set(Var(0), vec![here.intern_literal(&text); rows]);
+    table.set(Var(0), vec![here.intern_literal(&text).unwrap(); rows]);
     let roomy = World::new(MEMORY_BYTES);
     let encoded = table.encode(&here, &roomy.cx).expect("there is room");
     assert!(roomy.cx.held_bytes() >= encoded.bytes().len() as u64);

@@ -1,8 +1,8 @@
 //! How does a computed term leave its process? By its text.
 
-use jindou_model::{TermId, key};
+use jindou_model::{TermId, Unavailable, key};
 use oxrdf::vocab::xsd;
-use oxrdf::{BlankNodeRef, Literal, NamedNodeRef, TermRef};
+use oxrdf::{BlankNodeRef, LiteralRef, NamedNodeRef, TermRef};
 
 use super::{TERM_ENTRY_BYTES, WireError};
 use crate::Terms;
@@ -72,26 +72,26 @@ impl<'a> Text<'a> {
         Self { kind, text, of }
     }
 
-    /// The id of the term for these terms; `None` if another one has its key, or none can.
-    fn intern(&self, terms: &Terms) -> Option<TermId> {
+    /// The term; `None` if another one has its key, or none can.
+    fn term(&self) -> Option<TermRef<'a>> {
         // The border in the keys of literals, which no other part of a key holds.
         let has_border = |text: &str| text.contains('\0');
         if has_border(self.of) {
             return None;
         }
-        let node = |term: TermRef<'_>| (!has_border(self.text)).then(|| terms.intern(term));
-        let literal = |literal: Literal| Some(terms.intern_literal(&literal));
+        let node = |term: TermRef<'a>| (!has_border(self.text)).then_some(term);
+        let literal = |literal: LiteralRef<'a>| Some(literal.into());
         match self.kind {
             Kind::Iri if self.text.starts_with(BLANK) => None,
             Kind::Iri => node(NamedNodeRef::new_unchecked(self.text).into()),
             Kind::Blank => node(BlankNodeRef::new_unchecked(self.text).into()),
-            Kind::String => literal(Literal::new_simple_literal(self.text)),
-            Kind::OfLanguage => literal(Literal::new_language_tagged_literal_unchecked(
+            Kind::String => literal(LiteralRef::new_simple_literal(self.text)),
+            Kind::OfLanguage => literal(LiteralRef::new_language_tagged_literal_unchecked(
                 self.text, self.of,
             )),
             Kind::Typed => {
                 let datatype = NamedNodeRef::new_unchecked(self.of);
-                literal(Literal::new_typed_literal(self.text, datatype))
+                literal(LiteralRef::new_typed_literal(self.text, datatype))
             }
         }
     }
@@ -99,7 +99,14 @@ impl<'a> Text<'a> {
 
 /// Appends what says of computed terms what they are, and then their texts; gives how many bytes
 /// the texts take.
-pub(super) fn write(ids: &[TermId], terms: &Terms, out: &mut Vec<u8>) -> usize {
+///
+/// # Errors
+/// As [`Terms::push_keys`], but that a query has its own terms.
+pub(super) fn write(
+    ids: &[TermId],
+    terms: &Terms,
+    out: &mut Vec<u8>,
+) -> Result<usize, Unavailable> {
     let entries = out.len();
     out.resize(entries + ids.len() * TERM_ENTRY_BYTES, 0);
     let texts = out.len();
@@ -114,21 +121,35 @@ pub(super) fn write(ids: &[TermId], terms: &Terms, out: &mut Vec<u8>) -> usize {
         place += TERM_ENTRY_BYTES;
         out.extend_from_slice(term.text.as_bytes());
         out.extend_from_slice(term.of.as_bytes());
-    });
-    out.len() - texts
+    })?;
+    Ok(out.len() - texts)
 }
 
-/// The ids that the terms of these entries and texts have for `terms`.
+/// Computed terms that came.
+pub(super) struct Read<'a>(Vec<TermRef<'a>>);
+
+impl Read<'_> {
+    /// The ids that they have for `terms`, all looked up together.
+    ///
+    /// # Errors
+    /// As [`Terms::intern_all`].
+    pub(super) fn intern(&self, terms: &Terms) -> Result<Vec<TermId>, Unavailable> {
+        let mut ids = Vec::with_capacity(self.0.len());
+        terms.intern_all(self.0.iter().map(|term| Some(*term)), &mut ids)?;
+        Ok(ids)
+    }
+}
+
+/// The terms of these entries and texts.
 ///
 /// # Errors
 /// What is wrong with which of them.
-pub(super) fn read(
+pub(super) fn read<'a>(
     entries: &[[u8; TERM_ENTRY_BYTES]],
-    mut texts: &[u8],
-    terms: &Terms,
-) -> Result<Vec<TermId>, WireError> {
+    mut texts: &'a [u8],
+) -> Result<Read<'a>, WireError> {
     let end = texts.len();
-    let mut ids = Vec::with_capacity(entries.len());
+    let mut terms = Vec::with_capacity(entries.len());
     for (term, entry) in entries.iter().enumerate() {
         let [k0, k1, k2, k3, o0, o1, o2, o3, text @ ..] = *entry;
         let number = u32::from_le_bytes([k0, k1, k2, k3]);
@@ -145,11 +166,11 @@ pub(super) fn read(
             "datatype or language",
             u32::from_le_bytes([o0, o1, o2, o3]).into(),
         )?;
-        let id = Text { kind, text, of }.intern(terms);
-        ids.push(id.ok_or(WireError::Text { term, part: "text" })?);
+        let read = Text { kind, text, of }.term();
+        terms.push(read.ok_or(WireError::Text { term, part: "text" })?);
     }
     match texts.len() {
-        0 => Ok(ids),
+        0 => Ok(Read(terms)),
         bytes => Err(WireError::TooLong { bytes }),
     }
 }
