@@ -557,7 +557,7 @@ impl Inner {
         let rebase = Rebase::new(merged, &latest);
         let mut latest = rebase.apply(&latest);
         if let Some(follower) = self.follower() {
-            follower.rebase_owed(|start| rebase.apply(start));
+            follower.forget_owed();
         }
         if let Some(store) = &mut writer.store {
             store.keep(latest.base());

@@ -237,12 +237,10 @@ impl Follower {
         self.owed.lock().push_front(owed);
     }
 
-    /// Brings what is to be merged upon the base that another merge made. Called with the writer's lock, when its
-    /// latest snapshot is brought there.
-    pub(crate) fn rebase_owed(&self, apply: impl Fn(&Snapshot) -> Snapshot) {
-        for owed in &mut *self.owed.lock() {
-            owed.start = apply(&owed.start);
-        }
+    /// Owes no merge any more whose snapshot is upon the base before: with the next one all that the leader has merged
+    /// until then is merged. Called with the writer's lock, when its latest snapshot is brought upon another base.
+    pub(crate) fn forget_owed(&self) {
+        self.owed.lock().clear();
     }
 
     pub(super) fn joined(&self) {
@@ -518,7 +516,7 @@ impl Follower {
 
     /// The leader has closed its extents: what it has merged, or merges now, is merged here at this snapshot, too.
     fn note_closed(&self, inner: &Arc<Inner>, closed: Closed) -> Result<(), String> {
-        // Held until the merge is noted: another one that ends now brings all that is to be merged upon its base.
+        // Held until the merge is noted: it is of the latest base.
         let writer = inner.writer.lock();
         let latest = &writer.latest;
         if latest.number() != closed.number {
