@@ -16,6 +16,7 @@ use super::continuous::{Continuous, State};
 use super::gap::{end_of_gap, is_idle};
 use super::held::bytes_of;
 use super::incremental::{At, Keeping};
+use super::interruption::Interruption;
 use super::plans::{Figures, Plans};
 use super::result_log::ContinuousResult;
 use super::rows::Rows;
@@ -50,20 +51,21 @@ pub(super) struct Turn {
 }
 
 impl Inner {
-    /// Has all queries that read a stream evaluated at all instants at which their windows are
-    /// complete, and forgets what none of them will read any more.
+    /// Has the queries that read a stream evaluated at all instants at which their windows are
+    /// complete, and forgets what none of them will read any more. Costs what is due, however many
+    /// queries there are.
     pub(super) fn wake_readers(self: &Arc<Self>, stream: &Stream) {
-        let readers = stream.readers.read().to_vec();
-        self.evaluate_shapes(&readers);
-        let begun = Instant::now();
-        for query in &readers {
-            self.wake_by(query, begun.elapsed() < TOGETHER);
+        let due = stream.take_due();
+        if !due.is_empty() {
+            self.evaluate_shapes(&due);
+            let begun = Instant::now();
+            for query in &due {
+                self.wake_by(query, begun.elapsed() < TOGETHER);
+            }
+            // All together: what the first of them waits for, the device has done for the others.
+            due.iter().for_each(|query| self.let_results_leave(query));
         }
-        // All together: what the first of them waits for, the device has done for the others.
-        readers
-            .iter()
-            .for_each(|query| self.let_results_leave(query));
-        stream.forget_read();
+        stream.forget_after(due.len());
     }
 
     /// Has a query evaluated: by this thread, unless another one is at it or it takes long and there
@@ -79,7 +81,7 @@ impl Inner {
         }
         let threads = self.config.continuous_threads;
         if threads == 0 {
-            self.take_turn_of(query, Turn::default());
+            self.finish(query);
             return;
         }
         let is_light = may_evaluate && !query.is_long.load(Relaxed);
@@ -91,19 +93,33 @@ impl Inner {
             return;
         }
         if !self.streams.pool.submit(self, threads, query) {
-            self.take_turn_of(query, Turn::default());
+            self.finish(query);
         }
+    }
+
+    /// Evaluates a query that is nobody else's until it is not due any more.
+    pub(super) fn finish(self: &Arc<Self>, query: &Arc<Continuous>) {
+        // Without a limit an attempt is given up only where a test has it interrupted.
+        while !self.take_turn_of(query, Turn::default()) {}
     }
 
     /// Evaluates a query that is nobody else's for about so long; false if it is not done then, and it
     /// is this thread's still.
-    pub(super) fn take_turn_of(self: &Arc<Self>, query: &Continuous, turn: Turn) -> bool {
+    pub(super) fn take_turn_of(self: &Arc<Self>, query: &Arc<Continuous>, turn: Turn) -> bool {
         let begun = Instant::now();
         let is_over = || turn.most.is_some_and(|most| begun.elapsed() >= most);
         loop {
             let wakes = query.wakes.load(SeqCst);
-            if !self.evaluate_query(query, turn.limit, &is_over) {
-                return false;
+            let is_settled = match self.evaluate_query(query, turn.limit, &is_over) {
+                Looked::Unfinished => return false,
+                Looked::Refused => {
+                    query.look_again();
+                    true
+                }
+                Looked::Finished => query.subscription.is_some() || query.wait(),
+            };
+            if !is_settled {
+                continue;
             }
             let settled = query.wakes.compare_exchange(wakes, 0, SeqCst, SeqCst);
             if settled.is_ok() {
@@ -113,20 +129,25 @@ impl Inner {
         true
     }
 
-    /// Evaluates a query at the instants that are due; false if it ended before, as its time was over.
+    /// Evaluates a query at the instants that are due.
     fn evaluate_query(
         self: &Arc<Self>,
         query: &Continuous,
         limit: Option<Duration>,
         is_over: &dyn Fn() -> bool,
-    ) -> bool {
+    ) -> Looked {
+        let finished = |is_done: bool| match is_done {
+            true => Looked::Finished,
+            false => Looked::Unfinished,
+        };
         if let Some(subscription) = &query.subscription {
-            return self.evaluate_subscription((query, subscription), limit, is_over);
+            let settled = self.evaluate_subscription((query, subscription), limit, is_over);
+            return finished(settled);
         }
         let mut state = query.state.lock();
         while let Some(instant_ms) = query.due(&state) {
             if query.is_gone.load(Relaxed) {
-                return true;
+                return Looked::Finished;
             }
             let mut last_ms = instant_ms;
             if query.is_paused.load(Relaxed) {
@@ -143,10 +164,9 @@ impl Inner {
                         Evaluated::Result(answer) => answer,
                         Evaluated::GivenUp => {
                             query.is_long.store(true, Relaxed);
-                            return false;
+                            return Looked::Unfinished;
                         }
-                        // It is tried again when something comes.
-                        Evaluated::NotKept => return true,
+                        Evaluated::NotKept => return Looked::Refused,
                     };
                     self.publish_answer(query, &answer);
                     state.empty = empty;
@@ -154,10 +174,10 @@ impl Inner {
             }
             query.pass(&mut state, last_ms);
             if is_over() {
-                return query.due(&state).is_none();
+                return finished(query.due(&state).is_none());
             }
         }
-        true
+        Looked::Finished
     }
 
     /// Makes an answer tuples of the stream that the query makes, if it makes one.
@@ -200,10 +220,13 @@ impl Inner {
         // It has all that the windows have: these are complete.
         let graph = self.graph.load_full();
         let at = (&graph, windows, instant_ms);
-        let find = AssertUnwindSafe(|| self.find(query, state, at, limit));
+        let interruption = self.streams.interruption(&self.config);
+        let limits = (limit, interruption.as_ref());
+        let find = AssertUnwindSafe(|| self.find(query, state, at, limits));
         // Whoever pushes tuples is not to end with a query of others.
         let found = catch_unwind(find).unwrap_or(Err(EngineError::Internal));
-        if limit.is_some() && matches!(found, Err(EngineError::Timeout { .. })) {
+        let is_limited = limit.is_some() || interruption.is_some();
+        if is_limited && matches!(found, Err(EngineError::Timeout { .. })) {
             return Evaluated::GivenUp;
         }
         let took = begun.elapsed();
@@ -269,7 +292,7 @@ impl Inner {
         query: &Continuous,
         state: &mut State,
         (graph, windows, instant_ms): (&Arc<StoredGraph>, &[(RingSnapshot, Bounds)], i64),
-        limit: Option<Duration>,
+        (limit, interruption): (Option<Duration>, Option<&Interruption>),
     ) -> Result<Answer, EngineError> {
         graph.read(|| {
             let stored = self.shards.source(graph, &self.config)?;
@@ -291,6 +314,7 @@ impl Inner {
                     Some(_) => graph.snapshot.times_forgotten(),
                     None => self.streams.forgotten.load(Relaxed),
                 },
+                interruption,
             };
             let plans = self.plans(query, keeping, &at)?;
             let source: Arc<dyn GraphSource> = Arc::clone(&windowed) as _;
@@ -310,13 +334,19 @@ impl Inner {
                         .as_ref()
                         .map(|kept| Arc::clone(kept.solutions.given()));
                     let rest = (incremental.rest.clone(), rows.unwrap_or_default());
+                    at.go_on()?;
                     let results = self.start(graph, rest, limit)?.into_results()?;
-                    return self.read_beside(&mut state.last_rows, at.graph, |last| {
+                    let read = self.read_beside(&mut state.last_rows, at.graph, |last| {
                         Answer::read(results, last, self.reading())
                     });
+                    if read.is_ok() && state.keeping.had_before(instant_ms) {
+                        query.figures.incremental.fetch_add(1, Relaxed);
+                    }
+                    return read;
                 }
             }
             let whole = (plans.whole.clone(), Arc::default());
+            at.go_on()?;
             let results = self.start(graph, whole, limit)?.into_results()?;
             self.read_beside(&mut state.last_rows, at.graph, |last| {
                 Answer::read(results, last, self.reading())
@@ -367,6 +397,16 @@ impl Inner {
         let asked = Asked::in_place(graph, source);
         Running::start_over(asked, plan, &options, &self.config, &self.workers, place)
     }
+}
+
+/// What became of the instants of a query that were due.
+enum Looked {
+    /// It was evaluated at all of them.
+    Finished,
+    /// Its time was over before.
+    Unfinished,
+    /// The log does not take a result: that is tried again when something comes.
+    Refused,
 }
 
 /// What became of an evaluation.
