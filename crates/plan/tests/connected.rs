@@ -55,7 +55,7 @@ fn assert_connected(node: &Node, text: &str) {
             let mut bound: Vec<Var> = Vec::new();
             let has =
                 |slot: &Slot, bound: &[Var]| matches!(slot, Slot::Var(v) if bound.contains(v));
-            for step in steps {
+            for step in steps.iter() {
                 match &step.step {
                     Step::Bind { var, sides, .. } => {
                         let connected = sides.iter().any(|side| has(&side.from, &bound));
