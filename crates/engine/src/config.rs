@@ -122,6 +122,10 @@ pub struct Config {
     /// Whether continuous queries keep solutions from one instant to the next. Default: where that is
     /// expected to cost less.
     pub keep_solutions: KeepSolutions,
+    /// Has attempts to evaluate continuous queries be given up at places that this seed draws, as if their time
+    /// were over, and made again: for tests. Default: none.
+    #[doc(hidden)]
+    pub interruptions: Option<u64>,
     /// Bytes of the log of streams after which what it says is put together, unless that was longer the
     /// last time. Default: 64 MiB.
     pub stream_log_bytes: u64,
@@ -290,6 +294,7 @@ impl Default for Config {
             continuous_timeout: None,
             together_from: 8,
             keep_solutions: KeepSolutions::default(),
+            interruptions: None,
             stream_log_bytes: 64 << 20,
             clock: Clock::default(),
         }

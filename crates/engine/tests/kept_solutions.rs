@@ -11,8 +11,14 @@ const QUERY: &str = "PREFIX : <http://e/> SELECT ?x ?z \
     WHERE { WINDOW :w { ?x :p ?y } ?x :q ?z }";
 
 fn database() -> Database {
+    interrupted(None)
+}
+
+/// A database whose attempts are given up at places that a seed draws.
+fn interrupted(seed: Option<u64>) -> Database {
     let mut config = Config::default();
     config.keep_solutions = KeepSolutions::Always;
+    config.interruptions = seed;
     let database = Database::with_config(config);
     let definition = StreamDefinition::new("http://e/s");
     assert!(database.create_stream("s", definition).unwrap());
@@ -88,4 +94,24 @@ fn merges_change_nothing() {
     assert!(executions >= 20, "{executions}");
     assert_eq!(after.incremental - before.incremental, executions);
     assert_eq!(rows(&database).last(), Some(&30));
+}
+
+#[test]
+fn an_attempt_that_is_given_up_leaves_what_was_kept() {
+    let played = |seed: Option<u64>| {
+        let database = interrupted(seed);
+        pass(&database, 1..31, |second| match second {
+            1 | 12 => format!("INSERT DATA {{ <http://e/a> <http://e/q> <http://e/z{second}> }}"),
+            second => unrelated(second),
+        });
+        let status = database.continuous_query("q").unwrap();
+        assert_eq!(status.failures, 0);
+        (rows(&database), status.executions, status.incremental)
+    };
+    let whole = played(None);
+    // All are found again at the first instant, and after the second row of what is stored.
+    assert_eq!(whole.2 + 2, whole.1);
+    for seed in 0..30 {
+        assert_eq!(played(Some(seed)), whole, "seed {seed}");
+    }
 }

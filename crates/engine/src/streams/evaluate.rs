@@ -16,6 +16,7 @@ use super::continuous::{Continuous, State};
 use super::gap::{end_of_gap, is_idle};
 use super::held::bytes_of;
 use super::incremental::{At, Keeping};
+use super::interruption::Interruption;
 use super::plans::{Figures, Plans};
 use super::result_log::ContinuousResult;
 use super::rows::Rows;
@@ -79,7 +80,7 @@ impl Inner {
         }
         let threads = self.config.continuous_threads;
         if threads == 0 {
-            self.take_turn_of(query, Turn::default());
+            self.finish(query);
             return;
         }
         let is_light = may_evaluate && !query.is_long.load(Relaxed);
@@ -91,8 +92,14 @@ impl Inner {
             return;
         }
         if !self.streams.pool.submit(self, threads, query) {
-            self.take_turn_of(query, Turn::default());
+            self.finish(query);
         }
+    }
+
+    /// Evaluates a query that is nobody else's until it is not due any more.
+    pub(super) fn finish(self: &Arc<Self>, query: &Arc<Continuous>) {
+        // Without a limit an attempt is given up only where a test has it interrupted.
+        while !self.take_turn_of(query, Turn::default()) {}
     }
 
     /// Evaluates a query that is nobody else's for about so long; false if it is not done then, and it
@@ -200,10 +207,13 @@ impl Inner {
         // It has all that the windows have: these are complete.
         let graph = self.graph.load_full();
         let at = (&graph, windows, instant_ms);
-        let find = AssertUnwindSafe(|| self.find(query, state, at, limit));
+        let interruption = self.streams.interruption(&self.config);
+        let limits = (limit, interruption.as_ref());
+        let find = AssertUnwindSafe(|| self.find(query, state, at, limits));
         // Whoever pushes tuples is not to end with a query of others.
         let found = catch_unwind(find).unwrap_or(Err(EngineError::Internal));
-        if limit.is_some() && matches!(found, Err(EngineError::Timeout { .. })) {
+        let is_limited = limit.is_some() || interruption.is_some();
+        if is_limited && matches!(found, Err(EngineError::Timeout { .. })) {
             return Evaluated::GivenUp;
         }
         let took = begun.elapsed();
@@ -269,7 +279,7 @@ impl Inner {
         query: &Continuous,
         state: &mut State,
         (graph, windows, instant_ms): (&Arc<StoredGraph>, &[(RingSnapshot, Bounds)], i64),
-        limit: Option<Duration>,
+        (limit, interruption): (Option<Duration>, Option<&Interruption>),
     ) -> Result<Answer, EngineError> {
         graph.read(|| {
             let stored = self.shards.source(graph, &self.config)?;
@@ -291,6 +301,7 @@ impl Inner {
                     Some(_) => graph.snapshot.times_forgotten(),
                     None => self.streams.forgotten.load(Relaxed),
                 },
+                interruption,
             };
             let plans = self.plans(query, keeping, &at)?;
             let source: Arc<dyn GraphSource> = Arc::clone(&windowed) as _;
@@ -310,13 +321,19 @@ impl Inner {
                         .as_ref()
                         .map(|kept| Arc::clone(kept.solutions.given()));
                     let rest = (incremental.rest.clone(), rows.unwrap_or_default());
+                    at.go_on()?;
                     let results = self.start(graph, rest, limit)?.into_results()?;
-                    return self.read_beside(&mut state.last_rows, at.graph, |last| {
+                    let read = self.read_beside(&mut state.last_rows, at.graph, |last| {
                         Answer::read(results, last, self.reading())
                     });
+                    if read.is_ok() && state.keeping.had_before(instant_ms) {
+                        query.figures.incremental.fetch_add(1, Relaxed);
+                    }
+                    return read;
                 }
             }
             let whole = (plans.whole.clone(), Arc::default());
+            at.go_on()?;
             let results = self.start(graph, whole, limit)?.into_results()?;
             self.read_beside(&mut state.last_rows, at.graph, |last| {
                 Answer::read(results, last, self.reading())

@@ -2,7 +2,6 @@
 
 use std::collections::hash_map::Entry;
 use std::mem;
-use std::sync::atomic::Ordering::Relaxed;
 
 use jindou_exec::{Catalogue, GraphSource};
 use jindou_model::{Direction, GraphRef, Lists, PredicateId, TermId};
@@ -13,6 +12,7 @@ use oxrdf::NamedNode;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::continuous::Continuous;
+use super::interruption::Interruption;
 use super::plans::{IncrementalPlans, NotKept, ReadVersions};
 use super::solutions::Solutions;
 use crate::graph::StoredGraph;
@@ -27,8 +27,10 @@ const INSTANTS_WITHOUT: u32 = 64;
 /// The solutions of a query's core, and what they were made of.
 pub(super) struct Kept {
     pub(super) solutions: Solutions,
-    /// The end of each window then.
+    /// The end of each window at the last instant whose solutions are all there.
     until_ms: Box<[i64]>,
+    /// The instant at which all of them were found.
+    found_at_ms: i64,
     versions: ReadVersions,
     forgotten: u64,
     /// By pattern, how many triples were asked for at the last instant.
@@ -58,6 +60,15 @@ pub(super) struct At<'a> {
     pub(super) windows: &'a [(RingSnapshot, Bounds)],
     pub(super) instant_ms: i64,
     pub(super) forgotten: u64,
+    pub(super) interruption: Option<&'a Interruption>,
+}
+
+impl At<'_> {
+    /// # Errors
+    /// [`EngineError::Timeout`] where a test has the attempt interrupted.
+    pub(super) fn go_on(&self) -> Result<(), EngineError> {
+        self.interruption.map_or(Ok(()), Interruption::go_on)
+    }
 }
 
 /// True if a window may have tuples of a predicate, or of any.
@@ -113,7 +124,19 @@ impl Keeping {
         windows.iter().enumerate().map(bounds).collect()
     }
 
+    /// True if solutions were kept before an instant to which they were brought.
+    pub(super) fn had_before(&self, instant_ms: i64) -> bool {
+        let kept = self.kept.as_ref();
+        kept.is_some_and(|kept| kept.found_at_ms != instant_ms)
+    }
+
     /// Brings the solutions to an instant; false if they are not kept any more.
+    ///
+    /// An attempt that ends with an error, as when its time is over, leaves what was kept, with what it had found:
+    /// whoever tries again goes on from there.
+    ///
+    /// # Errors
+    /// Those of the executions.
     pub(super) fn advance(
         &mut self,
         query: &Continuous,
@@ -130,9 +153,11 @@ impl Keeping {
         let was_kept = before.is_some();
         let before =
             before.filter(|kept| (&kept.versions, kept.forgotten) == (&versions, at.forgotten));
-        self.changes = match was_kept && before.is_none() {
-            true => self.changes + 1,
-            false => 0,
+        self.changes = match (was_kept, &before) {
+            (_, Some(_)) => 0,
+            (true, None) => self.changes + 1,
+            // An attempt before this one may have found that.
+            (false, None) => self.changes,
         };
         if self.changes > MOST_CHANGES {
             self.changes = 0;
@@ -144,29 +169,25 @@ impl Keeping {
             let kept = before.unwrap_or_else(|| Kept::new(incremental, at, versions, memory));
             (Insertion::new(query, incremental, at, kept), most_bytes)
         };
+        let brought = insertion.bring(plans, execute, most_bytes);
         let is_first = insertion.kept.until_ms.is_empty();
-        insertion.kept.solutions.expire(at.instant_ms);
-        let deltas = incremental.deltas().zip(&plans.deltas);
-        let deltas = deltas.filter(|((window, predicate), _)| {
-            let new = query.streams.len() as u16 + window;
-            has_tuples(at.graph, at.windowed, new, *predicate)
-        });
-        let deltas = deltas.map(|(_, plan)| plan);
-        let plans: Vec<&Prepared<'static>> = match is_first {
-            true => vec![&plans.full],
-            false => deltas.collect(),
-        };
-        for plan in plans {
-            if !insertion.all_of(execute(plan)?, most_bytes)? {
+        let (mut kept, asked) = insertion.end();
+        match brought {
+            Ok(true) => {}
+            Ok(false) => {
                 self.is_too_large = true;
                 return Ok(false);
             }
+            Err(error) => {
+                // What is missing of the first instant is not known.
+                self.kept = (!is_first).then_some(kept);
+                return Err(error);
+            }
         }
-        if !is_first {
-            query.figures.incremental.fetch_add(1, Relaxed);
+        if is_first {
+            kept.found_at_ms = at.instant_ms;
         }
-        let mut kept = insertion.kept;
-        kept.asked = insertion.ends.asked();
+        kept.asked = asked;
         kept.until_ms = at
             .windows
             .iter()
@@ -187,6 +208,7 @@ impl Kept {
         Self {
             solutions: Solutions::new(incremental.columns(), incremental.counted()),
             until_ms: Box::default(),
+            found_at_ms: at.instant_ms,
             versions,
             forgotten: at.forgotten,
             asked: Vec::new(),
@@ -261,6 +283,49 @@ impl<'a> Insertion<'a> {
         }
     }
 
+    /// Brings the solutions to the instant; false if they take more than they may. Whatever is inserted before
+    /// an error is a solution until it expires, whether all others are found then or not.
+    fn bring(
+        &mut self,
+        plans: &IncrementalPlans,
+        execute: &mut Execute<'_>,
+        most_bytes: u64,
+    ) -> Result<bool, EngineError> {
+        let Ends {
+            query,
+            incremental,
+            at,
+            ..
+        } = self.ends;
+        self.kept.solutions.expire(at.instant_ms);
+        let deltas = incremental.deltas().zip(&plans.deltas);
+        let deltas = deltas.filter(|((window, predicate), _)| {
+            let new = query.streams.len() as u16 + window;
+            has_tuples(at.graph, at.windowed, new, *predicate)
+        });
+        let deltas = deltas.map(|(_, plan)| plan);
+        let plans: Vec<&Prepared<'static>> = match self.kept.until_ms.is_empty() {
+            true => vec![&plans.full],
+            false => deltas.collect(),
+        };
+        for plan in plans {
+            at.go_on()?;
+            if !self.all_of(execute(plan)?, most_bytes)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// What is kept, and by pattern how many triples were asked for.
+    fn end(self) -> (Kept, Vec<usize>) {
+        let mut kept = self.kept;
+        let asked = self.ends.asked();
+        // For the next attempt, if there is one.
+        kept.asked = self.ends.expected;
+        (kept, asked)
+    }
+
     /// Inserts all solutions of the core that there are; false if they take more than they may.
     fn all_of(&mut self, results: QueryResults, most_bytes: u64) -> Result<bool, EngineError> {
         let QueryResults::Solutions(mut solutions) = results else {
@@ -269,6 +334,7 @@ impl<'a> Insertion<'a> {
         let mut row = vec![TermId::NONE; self.columns];
         while let Some(batch) = solutions.next_batch()? {
             for number in 0..batch.rows() {
+                self.ends.at.go_on()?;
                 for (value, column) in row.iter_mut().zip(batch.columns()) {
                     *value = column[number];
                 }

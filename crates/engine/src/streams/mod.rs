@@ -20,6 +20,7 @@ mod histogram;
 mod incremental;
 mod input;
 mod instants;
+mod interruption;
 mod journal;
 mod late;
 mod leaving;
@@ -97,6 +98,8 @@ pub(crate) struct Streams {
     /// Held to read while something that a state has is said in the journal and done in memory. Taken
     /// before `names`, and after any [`Stream::closing`].
     cut: RwLock<()>,
+    /// How many attempts tests might have had interrupted.
+    attempts: AtomicU64,
     /// Held while a state is written.
     writing_state: Mutex<()>,
 }

@@ -65,6 +65,19 @@ impl Lane {
         }
     }
 
+    /// Whether a query is slow, by a turn with so many evaluations that took so long together; `None` if that
+    /// says nothing of it, as where nothing was due.
+    fn finds_slow(self, is_done: bool, evaluations: u64, took: Duration) -> Option<bool> {
+        let evaluations = u32::try_from(evaluations).unwrap_or(u32::MAX);
+        match (self, evaluations) {
+            // It was given up.
+            (Self::Brief, 0) => (!is_done).then_some(true),
+            (Self::Brief, _) => Some(false),
+            (Self::Slow, 0) => None,
+            (Self::Slow, _) => Some(took >= TURN.saturating_mul(evaluations)),
+        }
+    }
+
     const fn name(self) -> &'static str {
         match self {
             Self::Brief => "brief",
@@ -217,14 +230,9 @@ impl Pool {
             let is_done = inner.take_turn_of(&query, turn);
             self.end_turn();
             let evaluated = executions() - before;
-            let is_slow = match lane {
-                // It was given up.
-                Lane::Brief => !is_done && evaluated == 0,
-                Lane::Slow => {
-                    begun.elapsed() >= TURN * u32::try_from(evaluated.max(1)).unwrap_or(1)
-                }
-            };
-            query.is_slow.store(is_slow, Relaxed);
+            if let Some(is_slow) = lane.finds_slow(is_done, evaluated, begun.elapsed()) {
+                query.is_slow.store(is_slow, Relaxed);
+            }
             inner.let_results_leave(&query);
             // Whoever pushed tuples did not wait for this one.
             unforgotten.add(&query);
@@ -234,7 +242,7 @@ impl Pool {
             }
             let threads = inner.config.continuous_threads;
             if !is_done && !self.submit(&inner, threads, &query) && !self.is_stopped() {
-                inner.take_turn_of(&query, Turn::default());
+                inner.finish(&query);
             }
         }
     }
@@ -283,5 +291,22 @@ impl Pool {
             // What it panicked with was printed.
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_without_an_evaluation_does_not_say_that_a_query_is_not_slow() {
+        let [brief, long] = [Duration::from_millis(1), TURN * 3];
+        assert_eq!(Lane::Slow.finds_slow(true, 0, brief), None);
+        assert_eq!(Lane::Slow.finds_slow(true, 1, brief), Some(false));
+        assert_eq!(Lane::Slow.finds_slow(false, 1, long), Some(true));
+        assert_eq!(Lane::Slow.finds_slow(true, 4, long), Some(false));
+        assert_eq!(Lane::Brief.finds_slow(true, 0, brief), None);
+        assert_eq!(Lane::Brief.finds_slow(false, 0, long), Some(true));
+        assert_eq!(Lane::Brief.finds_slow(false, 2, long), Some(false));
     }
 }

@@ -299,7 +299,7 @@ impl Inner {
             let begun = Instant::now();
             let instant_ms = self.config.clock.now_ms();
             let at = (&next.graph, &[][..], instant_ms);
-            let find = AssertUnwindSafe(|| self.find(query, &mut state, at, limit));
+            let find = AssertUnwindSafe(|| self.find(query, &mut state, at, (limit, None)));
             // Whoever updates is not to end with a query of others.
             let found = catch_unwind(find).unwrap_or(Err(EngineError::Internal));
             if limit.is_some() && matches!(found, Err(EngineError::Timeout { .. })) {
