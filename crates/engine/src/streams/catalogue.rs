@@ -72,8 +72,9 @@ impl Names {
 
     fn insert_query(&mut self, query: Arc<Continuous>) {
         for stream in distinct(&query.streams) {
-            stream.readers.write().add(&query);
+            stream.add_reader(&query);
         }
+        query.enter_queues();
         if let Some(stream) = &query.publishes {
             let made = Arc::clone(stream);
             self.streams.insert(stream.name.clone(), made);
@@ -102,8 +103,9 @@ impl Names {
             return;
         };
         for stream in distinct(&query.streams) {
-            stream.readers.write().remove(&query);
+            stream.remove_reader(&query);
         }
+        query.leave_queues();
         if let Some(stream) = &query.publishes {
             self.streams.remove(&stream.name);
         }
@@ -326,9 +328,10 @@ impl Database {
         self.inner().streams.published.remove(&query);
         query.log.end();
         for stream in distinct(&query.streams) {
-            // Where others read it, its next batch forgets what they do not need.
-            if stream.readers.read().is_empty() {
-                stream.forget_read();
+            match stream.readers.read().is_empty() {
+                true => stream.forget_read(),
+                // Whatever comes next forgets what the others do not need.
+                false => stream.forget_soon(),
             }
         }
         Ok(true)
@@ -545,6 +548,7 @@ fn continuous(
         is_paused: false.into(),
         is_gone: false.into(),
         wakes: 0.into(),
+        waiting: Mutex::default(),
         is_long: false.into(),
         is_slow: false.into(),
         overlaps,

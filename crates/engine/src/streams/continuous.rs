@@ -11,6 +11,7 @@ use jindou_stream::{Schedule, TimeWindow};
 use parking_lot::{Mutex, RwLock};
 
 use super::answer::Answer;
+use super::due::Waiting;
 use super::held::Held;
 use super::histogram::Histogram;
 use super::incremental::Keeping;
@@ -69,6 +70,8 @@ pub(crate) struct Continuous {
     pub(super) is_gone: AtomicBool,
     /// Reasons to look whether it is due that nobody has looked into; whoever adds the first one does.
     pub(super) wakes: AtomicU64,
+    /// In which queue it waits; locked before that of a stream.
+    pub(super) waiting: Mutex<Waiting>,
     /// The last evaluation took long.
     pub(super) is_long: AtomicBool,
     /// It takes so long that queries that do not are not to wait for it.

@@ -51,20 +51,21 @@ pub(super) struct Turn {
 }
 
 impl Inner {
-    /// Has all queries that read a stream evaluated at all instants at which their windows are
-    /// complete, and forgets what none of them will read any more.
+    /// Has the queries that read a stream evaluated at all instants at which their windows are
+    /// complete, and forgets what none of them will read any more. Costs what is due, however many
+    /// queries there are.
     pub(super) fn wake_readers(self: &Arc<Self>, stream: &Stream) {
-        let readers = stream.readers.read().to_vec();
-        self.evaluate_shapes(&readers);
-        let begun = Instant::now();
-        for query in &readers {
-            self.wake_by(query, begun.elapsed() < TOGETHER);
+        let due = stream.take_due();
+        if !due.is_empty() {
+            self.evaluate_shapes(&due);
+            let begun = Instant::now();
+            for query in &due {
+                self.wake_by(query, begun.elapsed() < TOGETHER);
+            }
+            // All together: what the first of them waits for, the device has done for the others.
+            due.iter().for_each(|query| self.let_results_leave(query));
         }
-        // All together: what the first of them waits for, the device has done for the others.
-        readers
-            .iter()
-            .for_each(|query| self.let_results_leave(query));
-        stream.forget_read();
+        stream.forget_after(due.len());
     }
 
     /// Has a query evaluated: by this thread, unless another one is at it or it takes long and there
@@ -104,13 +105,21 @@ impl Inner {
 
     /// Evaluates a query that is nobody else's for about so long; false if it is not done then, and it
     /// is this thread's still.
-    pub(super) fn take_turn_of(self: &Arc<Self>, query: &Continuous, turn: Turn) -> bool {
+    pub(super) fn take_turn_of(self: &Arc<Self>, query: &Arc<Continuous>, turn: Turn) -> bool {
         let begun = Instant::now();
         let is_over = || turn.most.is_some_and(|most| begun.elapsed() >= most);
         loop {
             let wakes = query.wakes.load(SeqCst);
-            if !self.evaluate_query(query, turn.limit, &is_over) {
-                return false;
+            let is_settled = match self.evaluate_query(query, turn.limit, &is_over) {
+                Looked::Unfinished => return false,
+                Looked::Refused => {
+                    query.look_again();
+                    true
+                }
+                Looked::Finished => query.subscription.is_some() || query.wait(),
+            };
+            if !is_settled {
+                continue;
             }
             let settled = query.wakes.compare_exchange(wakes, 0, SeqCst, SeqCst);
             if settled.is_ok() {
@@ -120,20 +129,25 @@ impl Inner {
         true
     }
 
-    /// Evaluates a query at the instants that are due; false if it ended before, as its time was over.
+    /// Evaluates a query at the instants that are due.
     fn evaluate_query(
         self: &Arc<Self>,
         query: &Continuous,
         limit: Option<Duration>,
         is_over: &dyn Fn() -> bool,
-    ) -> bool {
+    ) -> Looked {
+        let finished = |is_done: bool| match is_done {
+            true => Looked::Finished,
+            false => Looked::Unfinished,
+        };
         if let Some(subscription) = &query.subscription {
-            return self.evaluate_subscription((query, subscription), limit, is_over);
+            let settled = self.evaluate_subscription((query, subscription), limit, is_over);
+            return finished(settled);
         }
         let mut state = query.state.lock();
         while let Some(instant_ms) = query.due(&state) {
             if query.is_gone.load(Relaxed) {
-                return true;
+                return Looked::Finished;
             }
             let mut last_ms = instant_ms;
             if query.is_paused.load(Relaxed) {
@@ -150,10 +164,9 @@ impl Inner {
                         Evaluated::Result(answer) => answer,
                         Evaluated::GivenUp => {
                             query.is_long.store(true, Relaxed);
-                            return false;
+                            return Looked::Unfinished;
                         }
-                        // It is tried again when something comes.
-                        Evaluated::NotKept => return true,
+                        Evaluated::NotKept => return Looked::Refused,
                     };
                     self.publish_answer(query, &answer);
                     state.empty = empty;
@@ -161,10 +174,10 @@ impl Inner {
             }
             query.pass(&mut state, last_ms);
             if is_over() {
-                return query.due(&state).is_none();
+                return finished(query.due(&state).is_none());
             }
         }
-        true
+        Looked::Finished
     }
 
     /// Makes an answer tuples of the stream that the query makes, if it makes one.
@@ -384,6 +397,16 @@ impl Inner {
         let asked = Asked::in_place(graph, source);
         Running::start_over(asked, plan, &options, &self.config, &self.workers, place)
     }
+}
+
+/// What became of the instants of a query that were due.
+enum Looked {
+    /// It was evaluated at all of them.
+    Finished,
+    /// Its time was over before.
+    Unfinished,
+    /// The log does not take a result: that is tried again when something comes.
+    Refused,
 }
 
 /// What became of an evaluation.

@@ -84,7 +84,7 @@ impl Continuous {
     }
 
     /// Its instants come after this time: when the first tuple of any of its streams came.
-    fn begin_ms(&self) -> Option<i64> {
+    pub(super) fn begin_ms(&self) -> Option<i64> {
         let begin = |stream: &Arc<Stream>| stream.intake.lock().begin_ms();
         self.streams.iter().filter_map(begin).min()
     }

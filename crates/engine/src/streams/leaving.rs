@@ -60,8 +60,8 @@ impl Inner {
     }
 
     /// Hands those results of a query to its readers that nobody has heard of yet, once they are on the
-    /// device.
-    pub(super) fn let_results_leave(&self, query: &Continuous) {
+    /// device. Where that fails, whatever comes next tries again.
+    pub(super) fn let_results_leave(&self, query: &Arc<Continuous>) {
         let Some(journal) = self.journal_of_query(query) else {
             return;
         };
@@ -72,6 +72,7 @@ impl Inner {
         };
         if let Err(error) = journal.sync(last) {
             tracing::warn!(query = query.name, %error, "results are kept back");
+            query.look_again();
             return;
         }
         // A state finds each among these or among those that left.

@@ -10,6 +10,7 @@ mod answer;
 mod bytes;
 mod catalogue;
 mod continuous;
+mod due;
 mod evaluate;
 mod events;
 mod feed;

@@ -11,17 +11,54 @@ use super::continuous::Continuous;
 #[derive(Default)]
 pub(super) struct Readers {
     by_number: BTreeMap<u64, Arc<Continuous>>,
+    /// How many of them have windows of each kind.
+    with_times: usize,
+    with_numbers: usize,
+}
+
+/// Of which kinds are the windows that a query has of a stream?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Kinds {
+    /// It has windows over time.
+    pub(super) times: bool,
+    /// It has windows of a number of tuples.
+    pub(super) numbers: bool,
+}
+
+impl Kinds {
+    /// Of a query without windows.
+    pub(super) const NONE: Self = Self {
+        times: false,
+        numbers: false,
+    };
 }
 
 impl Readers {
-    /// Adds a query; nothing if it is there.
-    pub(super) fn add(&mut self, query: &Arc<Continuous>) {
-        self.by_number.insert(query.number, Arc::clone(query));
+    /// Adds a query that has windows of these kinds; nothing if it is there.
+    pub(super) fn add(&mut self, query: &Arc<Continuous>, kinds: Kinds) {
+        let known = self.by_number.insert(query.number, Arc::clone(query));
+        if known.is_none() {
+            self.with_times += usize::from(kinds.times);
+            self.with_numbers += usize::from(kinds.numbers);
+        }
     }
 
-    /// Takes a query away; false if it is not there.
-    pub(super) fn remove(&mut self, query: &Continuous) -> bool {
-        self.by_number.remove(&query.number).is_some()
+    /// Takes a query away that was added with these kinds; false if it is not there.
+    pub(super) fn remove(&mut self, query: &Continuous, kinds: Kinds) -> bool {
+        let is_known = self.by_number.remove(&query.number).is_some();
+        if is_known {
+            self.with_times -= usize::from(kinds.times);
+            self.with_numbers -= usize::from(kinds.numbers);
+        }
+        is_known
+    }
+
+    /// Of which kinds their windows are.
+    pub(super) fn kinds(&self) -> Kinds {
+        Kinds {
+            times: self.with_times > 0,
+            numbers: self.with_numbers > 0,
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -40,11 +77,6 @@ impl Readers {
     /// All of them.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<Continuous>> {
         self.by_number.values().inspect(|_| looks::note())
-    }
-
-    /// All of them, to be used while others come and go.
-    pub(super) fn to_vec(&self) -> Vec<Arc<Continuous>> {
-        self.iter().cloned().collect()
     }
 }
 
@@ -68,9 +100,9 @@ pub(super) mod looks {
 }
 
 #[cfg(not(test))]
-mod looks {
+pub(super) mod looks {
     #[inline]
-    pub(super) fn note() {}
+    pub(in super::super) fn note() {}
 }
 
 #[cfg(test)]
@@ -117,7 +149,7 @@ mod tests {
     fn to_drop_a_query_asks_no_other_one() {
         let [few, many] = [60, 600].map(looks_of_dropping);
         assert!(many <= 10 * few + 10, "{few} looks for 60, {many} for 600");
-        // The counter counts: all are asked when a batch comes.
+        // The counter counts: all are asked when the first batch comes.
         let database = Database::new();
         let definition = StreamDefinition::new("http://e/s");
         database.create_stream("s", definition).expect("it is new");

@@ -13,6 +13,7 @@ use jindou_stream::{CountWindow, Numbers, SlidingWindow, TupleTimes};
 use parking_lot::Mutex;
 
 use super::continuous::Continuous;
+use super::readers::Kinds;
 use super::stream::Stream;
 use super::tuples::Tuples;
 use crate::EngineError;
@@ -24,6 +25,13 @@ const LONGEST_RUN_TUPLES: u64 = 64 << 10;
 
 /// The least that a tuple takes, in bytes, while a window of a number of tuples has it: its time.
 const LEAST_TUPLE_BYTES: u64 = size_of::<i64>() as u64;
+
+/// For so many readers one is looked at before all of them are asked what they need.
+const READERS_FOR_A_LOOK: u64 = 8;
+/// Windows are larger when they have grown by this part since all were asked, and by
+const LARGER: u64 = 4;
+/// so many bytes.
+const LITTLE: u64 = 64 << 10;
 
 pub(super) fn time_ring() -> Ring {
     Ring::new(RingOptions {
@@ -69,18 +77,11 @@ impl TupleTimes for Stream {
 impl Stream {
     /// Puts a batch, in the order in which it came, where its readers will look for it.
     pub(super) fn append(&self, batch: &[StreamTuple]) -> Result<(), EngineError> {
-        let (is_timed, is_numbered) = {
-            let readers = self.readers.read();
-            let reads = |has: &dyn Fn(&Continuous) -> bool| readers.iter().any(|query| has(query));
-            (
-                reads(&|query| query.reads_times_of(self)),
-                reads(&|query| query.reads_numbers_of(self)),
-            )
-        };
-        if is_timed {
+        let read = self.readers.read().kinds();
+        if read.times {
             append(&self.ring, batch)?;
         }
-        match is_numbered {
+        match read.numbers {
             true => self.append_numbered(batch),
             false => {
                 self.skip_numbers(batch.len());
@@ -149,11 +150,42 @@ impl Stream {
         oldest.map(|query| query.name.clone())
     }
 
+    pub(super) fn add_reader(&self, query: &Arc<Continuous>) {
+        self.readers.write().add(query, query.kinds_of(self));
+    }
+
+    pub(super) fn remove_reader(&self, query: &Continuous) {
+        self.readers.write().remove(query, query.kinds_of(self));
+    }
+
+    /// Has the next call of [`Stream::forget_after`] forget.
+    pub(super) fn forget_soon(&self) {
+        self.looked_at.store(u64::MAX, Relaxed);
+    }
+
+    /// Forgets tuples that no query will read any more, after so many were looked at. That asks all readers, so
+    /// it waits until a share of them was looked at since the last time, or windows have become larger.
+    pub(super) fn forget_after(&self, looked_at: usize) {
+        let before = self.looked_at.load(Relaxed);
+        let looked_at = before.saturating_add(looked_at as u64);
+        if looked_at == 0 {
+            return;
+        }
+        self.looked_at.store(looked_at, Relaxed);
+        let readers = self.readers.read().len() as u64;
+        let left = self.left_bytes.load(Relaxed);
+        let large = left.saturating_add(left / LARGER).saturating_add(LITTLE);
+        if looked_at.saturating_mul(READERS_FOR_A_LOOK) >= readers || self.window_bytes() > large {
+            self.forget_read();
+        }
+    }
+
     /// Forgets tuples that no query will read any more.
     pub(super) fn forget_read(&self) {
         let Some(stable_ms) = self.stable_ms() else {
             return;
         };
+        self.looked_at.store(0, Relaxed);
         let from_ms = self.needed_by_time().unwrap_or(stable_ms);
         self.ring.lock().forget_before(from_ms.min(stable_ms));
         let readers = self.readers.read();
@@ -171,6 +203,7 @@ impl Stream {
             numbers.first_kept()
         };
         self.numbered.lock().forget_before(place(first_kept));
+        self.left_bytes.store(self.window_bytes(), Relaxed);
     }
 }
 
@@ -201,6 +234,13 @@ impl Continuous {
         // An instant that is being evaluated is not the last one yet.
         let last = self.last_ms.load(Relaxed);
         last.saturating_sub_unsigned(self.schedule.reach_ms())
+    }
+
+    fn kinds_of(&self, stream: &Stream) -> Kinds {
+        Kinds {
+            times: self.reads_times_of(stream),
+            numbers: self.reads_numbers_of(stream),
+        }
     }
 
     /// True if it has a window over time of a stream.

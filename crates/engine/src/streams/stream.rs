@@ -7,6 +7,7 @@ use jindou_store::window::{Ring, RingSnapshot};
 use jindou_stream::{Intake, Numbers, Producers, StreamDefinition, TimelessPredicates};
 use parking_lot::{Mutex, RwLock};
 
+use super::due::Due;
 use super::late::LateLines;
 use super::readers::Readers;
 use super::registrations::Registered;
@@ -58,6 +59,11 @@ pub(crate) struct Stream {
     stable_ms: AtomicI64,
     /// Queries that read it.
     pub(super) readers: RwLock<Readers>,
+    /// Those of them that wait for it.
+    pub(super) due: Mutex<Due>,
+    /// How many were looked at since tuples were forgotten, and bytes of the windows that were left then.
+    pub(super) looked_at: AtomicU64,
+    pub(super) left_bytes: AtomicU64,
     pub(super) counts: Counts,
     /// Late tuples that are kept aside.
     late: Mutex<LateLines>,
@@ -143,6 +149,9 @@ impl Stream {
             numbers: Mutex::default(),
             stable_ms: AtomicI64::new(NEVER),
             readers: RwLock::default(),
+            due: Mutex::default(),
+            looked_at: AtomicU64::new(0),
+            left_bytes: AtomicU64::new(0),
             counts: Counts::default(),
             late: Mutex::new(LateLines::of_memory(definition.memory)),
             waiting_bytes: AtomicU64::new(0),
@@ -235,7 +244,7 @@ impl Stream {
     }
 
     /// Bytes of what windows read.
-    fn window_bytes(&self) -> u64 {
+    pub(super) fn window_bytes(&self) -> u64 {
         let rings = self.ring.lock().bytes() + self.numbered.lock().bytes();
         rings as u64 + self.numbers.lock().bytes()
     }

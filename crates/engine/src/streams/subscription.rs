@@ -22,7 +22,7 @@ use super::answer::Answer;
 use super::continuous::{Continuous, State};
 use super::evaluate::LONG;
 use super::held::{Held, bytes_of};
-use super::readers::Readers;
+use super::readers::{Kinds, Readers};
 use super::result_log::ContinuousResult;
 use super::rows::Rows;
 use crate::EngineError;
@@ -74,7 +74,7 @@ impl Published {
 
     /// Ends a subscription.
     pub(super) fn remove(&self, query: &Continuous) {
-        if self.subscriptions.lock().remove(query) {
+        if self.subscriptions.lock().remove(query, Kinds::NONE) {
             self.watchers.fetch_sub(1, SeqCst);
         }
     }
@@ -248,7 +248,7 @@ impl Inner {
             let published = &self.streams.published;
             published.watchers.fetch_add(1, SeqCst);
             drop(waiting);
-            published.subscriptions.lock().add(query);
+            published.subscriptions.lock().add(query, Kinds::NONE);
         }
         self.wake(query);
         Ok(())
