@@ -376,8 +376,11 @@ impl Segment {
         rows: &mut Vec<u32>,
         out: &mut Vec<TermId>,
     ) {
-        let last = self.neighbours.len().wrapping_sub(1);
-        let are_all_there = found.iter().fold(true, |all, row| all & (*row <= last));
+        // A key without a row has one that is beyond them, be there none.
+        let rows_of_keys = self.neighbours.len();
+        let are_all_there = found
+            .iter()
+            .fold(true, |all, row| all & (*row < rows_of_keys));
         if are_all_there && filter.is_none() && !self.has_holes() {
             rows.extend((first_key..).take(found.len()).map(|key| key as u32));
             let base = self.neighbours.base();
