@@ -509,9 +509,11 @@ impl Inner {
         let last = writer.last.clone();
         let directory = writer.store.as_ref().map(|s| Arc::clone(s.directory()));
         let predicates = which.of(&start);
-        if predicates.is_empty() && start.known_terms() == start.base().term_counts() {
+        let has_no_terms = start.known_terms() == start.base().term_counts();
+        if predicates.is_empty() && has_no_terms && !matches!(which, Which::Terms) {
             return Ok(false);
         }
+        self.streams.begin_counting_terms();
         start.close_extents();
         if let Some(leader) = &writer.leads {
             leader.queue_closed(start.number());
@@ -541,6 +543,7 @@ impl Inner {
         jindou_fabric::allocator::release_free_memory();
         self.go_over(merged, &of_start)?;
         candidates.settle();
+        self.streams.count_terms(&self.graph.load().snapshot);
         drop(of_start);
         self.checkpoint_now(self.writer.lock())?;
         Ok(true)
@@ -689,6 +692,8 @@ pub(crate) enum Which<'a> {
     All,
     /// Those of which one in so many edges changed.
     Share(u64),
+    /// None: terms alone, also where there are no new ones, as windows may have left some.
+    Terms,
     /// Those that changed and whose IRIs somebody chose.
     Chosen(&'a dyn Fn(&str) -> bool),
 }
@@ -697,6 +702,7 @@ impl Which<'_> {
     fn of(self, snapshot: &Snapshot) -> Vec<PredicateId> {
         let is_due = |one: &PredicateChanges| match self {
             Self::All => true,
+            Self::Terms => false,
             Self::Share(share) => one.changes.saturating_mul(share) >= one.edges,
             Self::Chosen(is_chosen) => is_chosen(&iri(snapshot, one.predicate)),
         };
