@@ -298,6 +298,11 @@ impl Signal {
     }
 }
 
+/// True if a merge of these predicates of a snapshot would change nothing.
+fn has_nothing(start: &Snapshot, predicates: &[PredicateId]) -> bool {
+    predicates.is_empty() && start.known_terms() == start.base().term_counts()
+}
+
 impl Inner {
     /// Tells the maintenance thread of a transaction, and starts it with the first one.
     pub(crate) fn note_transaction(self: &Arc<Self>) {
@@ -390,6 +395,9 @@ impl Inner {
         let start = writer.begin();
         let merged = start.and_then(|start| {
             let predicates = which.of(&start);
+            if !matches!(which, Which::Terms) && has_nothing(&start, &predicates) {
+                return Ok(false);
+            }
             self.merge_from(writer, start, predicates)
         });
         self.note_merge(merged)
@@ -406,7 +414,11 @@ impl Inner {
         if !writer.latest.is_of_generation_of(&owed.start) {
             return Ok(false);
         }
-        let merged = self.merge_from(writer, owed.start.clone(), owed.predicates());
+        let predicates = owed.predicates();
+        if has_nothing(&owed.start, &predicates) {
+            return Ok(false);
+        }
+        let merged = self.merge_from(writer, owed.start.clone(), predicates);
         self.note_merge(merged)
     }
 
@@ -508,9 +520,7 @@ impl Inner {
     ) -> Result<bool, EngineError> {
         let last = writer.last.clone();
         let directory = writer.store.as_ref().map(|s| Arc::clone(s.directory()));
-        if predicates.is_empty() && start.known_terms() == start.base().term_counts() {
-            return Ok(false);
-        }
+        self.streams.begin_counting_terms();
         start.close_extents();
         if let Some(leader) = &writer.leads {
             let merged: FxHashSet<PredicateId> = predicates.iter().copied().collect();
@@ -544,6 +554,7 @@ impl Inner {
         jindou_fabric::allocator::release_free_memory();
         self.go_over(merged, &of_start)?;
         candidates.settle();
+        self.streams.count_terms(&self.graph.load().snapshot);
         drop(of_start);
         self.checkpoint_now(self.writer.lock())?;
         Ok(true)
@@ -695,6 +706,8 @@ pub(crate) enum Which<'a> {
     All,
     /// Those of which one in so many edges changed.
     Share(u64),
+    /// None: terms alone, also where there are no new ones, as windows may have left some.
+    Terms,
     /// Those that changed and whose IRIs somebody chose.
     Chosen(&'a dyn Fn(&str) -> bool),
 }
@@ -703,6 +716,7 @@ impl Which<'_> {
     fn of(self, snapshot: &Snapshot) -> Vec<PredicateId> {
         let is_due = |one: &PredicateChanges| match self {
             Self::All => true,
+            Self::Terms => false,
             Self::Share(share) => one.changes.saturating_mul(share) >= one.edges,
             Self::Chosen(is_chosen) => is_chosen(&iri(snapshot, one.predicate)),
         };

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use jindou_counting::held;
 use jindou_engine::{
-    Clock, Config, Database, EngineError, MemoryPool, NextResult, StreamDefinition, TupleFormat,
+    Clock, Config, Database, EngineError, MemoryPool, MergePolicy, NextResult, Predicates,
+    StreamDefinition, TupleFormat,
 };
 
 /// Memory is counted for the whole process.
@@ -314,7 +315,7 @@ fn a_full_stream_says_which_query_needs_the_oldest_tuples() {
         ("count", "[TRIPLES 2000 STEP 1]"),
     ] {
         let database = Database::new();
-        stream(&database, "s", |stream| stream.memory = 17_000);
+        stream(&database, "s", |stream| stream.memory = 200_000);
         for (name, window) in [("short", "[RANGE 1s]"), (name, window)] {
             let text =
                 format!("ASK FROM STREAM <http://e/s> {window} WHERE {{ ?x <http://e/p> 1 }}");
@@ -455,6 +456,75 @@ fn windows_of_batches_of_one_tuple_are_counted() {
     println!("{first} batches: {taken} bytes, of which {said} are counted");
     assert!(status.window_runs > 1_000, "{}", status.window_runs);
     assert!(taken <= said + said / 8, "{taken} bytes, {said} counted");
+}
+
+#[test]
+fn terms_that_only_windows_hold_are_counted_until_they_are_collected() {
+    const MEMORY: u64 = 4 << 20;
+    const TEXT: usize = 100_000;
+    let _one = one();
+    let mut config = Config::default();
+    config.merge = MergePolicy::never();
+    let database = Database::with_config(config);
+    stream(&database, "s", |definition| {
+        definition.memory = MEMORY;
+        definition.max_ahead_ms = None;
+    });
+    let query = "SELECT (COUNT(*) AS ?n) FROM STREAM <http://e/s> [RANGE 1h STEP 10s] \
+                 WHERE { ?s <http://e/p> ?o }";
+    assert!(database.register("q", query).unwrap());
+    let text = "x".repeat(TEXT);
+    let before = held();
+    let mut number = 0;
+    for round in 0..10_i64 {
+        let begin_ms = round * 3 * 3_600_000;
+        let mut accepted = 0;
+        let refused = loop {
+            let time_ms = begin_ms + accepted * 100;
+            number += 1;
+            let line = format!("{time_ms}\t<http://e/s> <http://e/p> \"{number} {text}\" .\n");
+            match push(&database, "s", &line) {
+                Ok(_) => accepted += 1,
+                Err(error) => break error,
+            }
+        };
+        assert!(
+            matches!(refused, EngineError::StreamFull { .. }),
+            "{refused}"
+        );
+        // About as many as there is memory for.
+        assert!((30..=45).contains(&accepted), "{accepted} in round {round}");
+        let status = database.stream("s").unwrap();
+        assert!(
+            status.term_bytes > MEMORY / 2 && status.window_bytes < MEMORY / 8,
+            "{status:?}"
+        );
+        // Its windows have all of them, and whoever waits is told again.
+        assert!(push(&database, "s", &line(begin_ms + accepted * 100, 1)).is_err());
+        assert_eq!(database.stream("s").unwrap().tuples, status.tuples);
+        // The window passes.
+        database.heartbeat("s", begin_ms + 2 * 3_600_000).unwrap();
+        push(&database, "s", &line(begin_ms + 2 * 3_600_000, 1)).unwrap();
+        let status = database.stream("s").unwrap();
+        assert!(status.term_bytes < MEMORY / 8, "{status:?}");
+        let taken = held() - before;
+        println!("round {round}: {accepted} texts, {taken} bytes are held");
+        assert!(taken < 6 * MEMORY, "{taken}");
+    }
+}
+
+#[test]
+fn terms_that_facts_have_are_no_streams() {
+    let database = Database::new();
+    stream(&database, "s", |definition| {
+        definition.timeless = Some(Predicates::ALL);
+    });
+    let query = "ASK FROM STREAM <http://e/s> [RANGE 1h STEP 10s] WHERE { ?s <http://e/p> ?o }";
+    assert!(database.register("q", query).unwrap());
+    for batch in 0..20 {
+        push(&database, "s", &line(batch * 100, batch as usize)).unwrap();
+    }
+    assert_eq!(database.stream("s").unwrap().term_bytes, 0);
 }
 
 #[test]

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use jindou_model::{IdQuad, TermId};
-use jindou_store::Stage;
 use jindou_store::window::StreamTuple;
+use jindou_store::{Snapshot, Stage};
 use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHashSet;
 
+use super::brought::bytes_of_timing;
 use super::journal::Revocation;
 use super::records::Facts;
 use super::stream::Stream;
@@ -93,6 +94,7 @@ impl super::Streams {
     ///
     /// Costs a look at each tuple of all rings.
     pub(crate) fn without_held(&self, terms: &[TermId]) -> Vec<TermId> {
+        self.held_by.lock().clear();
         if terms.is_empty() {
             return Vec::new();
         }
@@ -102,16 +104,19 @@ impl super::Streams {
             left.remove(&quad.subject);
             left.remove(&quad.object);
         }
-        let rings: Vec<_> = {
-            let names = self.names.read();
-            let rings = names.streams.values().flat_map(|stream| stream.rings());
-            rings.collect()
-        };
-        for run in rings.iter().flat_map(|ring| ring.runs()) {
-            run.for_each_term(&mut |id| {
-                left.remove(&id);
-            });
-        }
+        let streams: Vec<Arc<Stream>> = self.names.read().streams.values().cloned().collect();
+        let held_by = streams.into_iter().map(|stream| {
+            let mut held = Vec::new();
+            for run in stream.rings().iter().flat_map(|ring| ring.runs()) {
+                run.for_each_term(&mut |id| {
+                    if left.remove(&id) {
+                        held.push(id);
+                    }
+                });
+            }
+            (stream, held)
+        });
+        *self.held_by.lock() = held_by.collect();
         let (free, held): (Vec<TermId>, Vec<TermId>) =
             terms.iter().copied().partition(|id| left.contains(id));
         self.candidates.lock().extend(held);
@@ -223,7 +228,7 @@ impl Inner {
         if stream.readers.read().is_empty() {
             // Nobody can read the others.
             let facts = only(&tuples, &stored);
-            let ids = self.insert(stream, &facts, &vec![true; facts.len()], facts_of)?;
+            let (ids, _) = self.insert(stream, &facts, &vec![true; facts.len()], facts_of)?;
             self.streams.staged.remove(&ids);
             stream.counts.absorbed.fetch_add(absorbed, Relaxed);
             stream.counts.unread.fetch_add(unread, Relaxed);
@@ -232,11 +237,14 @@ impl Inner {
             batches.clear();
             return Ok(());
         }
-        let ids = self.insert(stream, &tuples, &stored, facts_of)?;
+        let (ids, brought_bytes) = self.insert(stream, &tuples, &stored, facts_of)?;
         stream.counts.absorbed.fetch_add(absorbed, Relaxed);
         let timed = timed(&tuples, &ids);
+        let term_bytes = bytes_of_timing(&tuples, &stored, brought_bytes);
         drop(tuples);
         let appended = batches.append_to(stream, &timed);
+        // A merge that ends before this does not find them in windows.
+        stream.brought.lock().add_terms(term_bytes);
         self.streams.staged.remove(&ids);
         appended
     }
@@ -253,7 +261,7 @@ impl Inner {
             };
             let facts = only(&late, &stored(stream, &late));
             let all = vec![true; facts.len()];
-            let ids = self.insert(stream, &facts, &all, Facts::Late(name))?;
+            let (ids, _) = self.insert(stream, &facts, &all, Facts::Late(name))?;
             self.streams.staged.remove(&ids);
             let count = facts.len() as u64;
             stream.counts.absorbed.fetch_add(count, Relaxed);
@@ -261,17 +269,18 @@ impl Inner {
         }
     }
 
-    /// One transaction: gives tuples their ids, and stores some. The ids are staged.
+    /// One transaction: gives tuples their ids, and stores some. The ids are staged; with them come the bytes of
+    /// the terms that are new.
     fn insert(
         self: &Arc<Self>,
         stream: &Stream,
         tuples: &Tuples,
         is_stored: &[bool],
         facts: Facts,
-    ) -> Result<Arc<Vec<IdQuad>>, EngineError> {
+    ) -> Result<(Arc<Vec<IdQuad>>, u64), EngineError> {
         let streams = &self.streams;
         if tuples.is_empty() {
-            return Ok(streams.staged.add(Vec::new()));
+            return Ok((streams.staged.add(Vec::new()), 0));
         }
         let deadline = Deadline::never();
         let options = UpdateOptions::default();
@@ -280,11 +289,14 @@ impl Inner {
         let mut writer = self.take_turn(&deadline)?;
         writer.revoke()?;
         let mut working = writer.begin_transaction()?;
+        let term_bytes = |of: &Snapshot| of.appended_bytes() + of.pending_bytes();
+        let before = term_bytes(&working);
         let (ids, done) = read_whole(&writer.latest, || {
             let mut run = Run::new(self, &options, &deadline, &mut working);
             let ids = run.absorb(tuples.iter().map(|(_, keys)| keys), is_stored, graph)?;
             Ok::<_, EngineError>((ids, run.done()))
         })??;
+        let brought = term_bytes(&working).saturating_sub(before) as u64;
         let stages = done.into_stages();
         // Where all that is to be stored is there already, the others may have new terms all the same.
         let appended = match stages.iter().all(Stage::is_empty) {
@@ -320,7 +332,7 @@ impl Inner {
         }
         self.note_transaction();
         self.tell_subscriptions();
-        Ok(ids)
+        Ok((ids, brought))
     }
 }
 

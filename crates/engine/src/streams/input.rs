@@ -285,6 +285,9 @@ impl Inner {
             self.close_batches(stream)?;
             stream.forget_read();
             if stream.is_full() {
+                self.collect_terms(stream);
+            }
+            if stream.is_full() {
                 return Err(EngineError::StreamFull {
                     name: stream.name.clone(),
                     limit_bytes: stream.definition.memory,

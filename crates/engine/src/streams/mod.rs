@@ -7,6 +7,7 @@
 
 mod absorb;
 mod answer;
+mod brought;
 mod bytes;
 mod catalogue;
 mod continuous;
@@ -90,6 +91,8 @@ pub(crate) struct Streams {
     pub(crate) published: Arc<Published>,
     /// Terms that only streams have.
     candidates: Mutex<Vec<TermId>>,
+    /// Of the terms that a merge found unused, those that windows have.
+    held_by: Mutex<brought::HeldBy>,
     /// How often ids were taken from terms, which plans remember.
     forgotten: AtomicU64,
     /// Queries that are registered, and are yet to begin: there was no room for the word that they do.

@@ -78,6 +78,8 @@ impl Stream {
     /// Puts a batch, in the order in which it came, where its readers will look for it.
     pub(super) fn append(&self, batch: &[StreamTuple]) -> Result<(), EngineError> {
         let read = self.readers.read().kinds();
+        let rings = usize::from(read.times) + usize::from(read.numbers);
+        self.brought.lock().add_tuples(batch.len() * rings);
         if read.times {
             append(&self.ring, batch)?;
         }

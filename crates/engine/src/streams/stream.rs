@@ -7,6 +7,7 @@ use jindou_store::window::{Ring, RingSnapshot};
 use jindou_stream::{Intake, Numbers, Producers, StreamDefinition, TimelessPredicates};
 use parking_lot::{Mutex, RwLock};
 
+use super::brought::Brought;
 use super::due::Due;
 use super::late::LateLines;
 use super::readers::Readers;
@@ -55,6 +56,8 @@ pub(crate) struct Stream {
     pub(super) numbered: Mutex<Ring>,
     /// The numbers of all tuples that are part of the data.
     pub(super) numbers: Mutex<Numbers>,
+    /// Terms that it is charged for.
+    pub(super) brought: Mutex<Brought>,
     /// All tuples before this are part of the data.
     stable_ms: AtomicI64,
     /// Queries that read it.
@@ -122,6 +125,8 @@ pub struct StreamStatus {
     pub waiting_bytes: u64,
     /// Bytes of late tuples that are kept aside.
     pub late_bytes: u64,
+    /// Bytes of terms that it brought and that only windows have, or that are yet to be collected.
+    pub term_bytes: u64,
 }
 
 impl Stream {
@@ -147,6 +152,7 @@ impl Stream {
             ring: Mutex::new(time_ring()),
             numbered: Mutex::new(number_ring()),
             numbers: Mutex::default(),
+            brought: Mutex::default(),
             stable_ms: AtomicI64::new(NEVER),
             readers: RwLock::default(),
             due: Mutex::default(),
@@ -229,15 +235,16 @@ impl Stream {
             window_runs: runs.iter().sum(),
             waiting_bytes: self.waiting_bytes.load(Relaxed),
             late_bytes: self.late.lock().bytes(),
+            term_bytes: self.term_bytes(),
         }
     }
 
-    /// True if its windows, what waits and late tuples take more than they may.
+    /// True if its windows, what waits, late tuples and the terms of all these take more than they may.
     pub(super) fn is_full(&self) -> bool {
-        self.bytes() > self.definition.memory
+        self.bytes() + self.term_bytes() > self.definition.memory
     }
 
-    /// Bytes of its windows, of what waits and of late tuples.
+    /// Bytes of its windows, of what waits and of late tuples; their terms are the dictionary's.
     pub(super) fn bytes(&self) -> u64 {
         let others = self.waiting_bytes.load(Relaxed) + self.late.lock().bytes();
         others + self.window_bytes()
