@@ -320,7 +320,12 @@ impl Model {
         database
             .update(&create.collect::<String>())
             .expect("it is sound");
-        let text = with_times(&query.asked.text, &|triple| value_of_time(triple, &times));
+        let is_there = |graph: &str| {
+            let graph = format!("<http://e/{graph}>");
+            quads.iter().any(|(of, _)| *of == graph) || self.is_cleared && graph == CLEARED
+        };
+        let text = with_graphs_there(&query.asked.text, is_there);
+        let text = with_times(&text, &|triple| value_of_time(triple, &times));
         let found = asked(&database, &text);
         let found = found.map(|found| {
             let given = match query.asked.output {
@@ -340,6 +345,20 @@ impl Model {
             found: found.map(|found| found.comparable(query.asked.is_ordered)),
         }
     }
+}
+
+/// A query whose dataset has those graphs that its patterns name and that are there.
+fn with_graphs_there(text: &str, is_there: impl Fn(&str) -> bool) -> String {
+    let mut pieces = text.split("⟦there :");
+    let mut whole = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let (graph, rest) = piece.split_once('⟧').expect("it ends");
+        if is_there(graph) {
+            whole.push_str(&format!("FROM NAMED :{graph}"));
+        }
+        whole.push_str(rest);
+    }
+    whole
 }
 
 /// The expression for the time of a triple, whose parts are variables or constants.

@@ -315,9 +315,12 @@ impl Maker<'_> {
         for graph in &self.from {
             let _ = write!(clauses, "FROM :{graph} ");
         }
-        // What a pattern names it may see.
-        for graph in self.named.iter().chain(&self.read) {
+        for graph in &self.named {
             let _ = write!(clauses, "FROM NAMED :{graph} ");
+        }
+        // What a pattern names it may see, if that is there.
+        for graph in &self.read {
+            let _ = write!(clauses, "⟦there :{graph}⟧ ");
         }
         clauses
     }
