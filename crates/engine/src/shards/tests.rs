@@ -15,6 +15,7 @@ use super::*;
 use crate::Database;
 
 mod calls;
+#[cfg(target_os = "linux")]
 mod taken_back;
 
 /// Seeds of a run; `JINDOU_SEED` sets the first one.

@@ -1,7 +1,7 @@
 //! Lists whose memory was taken back while somebody was about to read them.
 
 use jindou_cluster::ReadCounts;
-use jindou_fabric::local::LocalNetwork;
+use jindou_fabric::process::ProcessFabric;
 use jindou_fabric::remote::Fabric;
 
 use super::*;
@@ -10,19 +10,20 @@ use super::*;
 fn taken_back(seed: u64) -> (Pair, Sharded, Arc<ReadCounts>) {
     let pair = pair(seed);
     let one = &pair.one;
-    let network = LocalNetwork::new(2);
-    let fabrics = [0, 1].map(|node| network.fabric(node) as Arc<dyn Fabric>);
+    // What is mapped stays readable, though it was taken back: these nodes map nothing.
+    let fabrics = ProcessFabric::connected(2, false).unwrap();
+    let here = Arc::clone(&fabrics[0]) as Arc<dyn Fabric>;
     let shards = Shards::new(4).unwrap();
     let all = shards.all().collect();
     let allocate = |_, bytes| fabrics[1].allocate(bytes);
     let cut = one.snapshot.cut_base(shards, &all, &allocate).unwrap();
     let counts: Arc<ReadCounts> = Arc::default();
-    let mut reader = OneSided::new(shards, &fabrics[0], &counts);
+    let mut reader = OneSided::new(shards, &here, &counts);
     for (shard, part) in &cut.shards[2..] {
         let offered = Offered::of(part, &*fabrics[1]).unwrap();
         let place = (*shard, NodeId(1));
         reader
-            .attach(place, offered.publication(), Arc::new(()))
+            .attach(place, offered.publication(), Arc::clone(&fabrics[1]) as _)
             .unwrap();
     }
     let cut = cut.at(&one.snapshot).unwrap();
