@@ -71,6 +71,10 @@ impl Fork {
             }
             Some(Slot::Var(var)) => {
                 let keys = table.get(var).unwrap_or_default();
+                // If it is not for all of them, those elsewhere need not be counted.
+                if !self.is_worth_it(u32::try_from(keys.len()).unwrap_or(u32::MAX)) {
+                    return table;
+                }
                 match self.is_worth_it(self.distinct_elsewhere(keys)) {
                     true => self.split_by(&table, keys),
                     false => table,
@@ -117,7 +121,7 @@ impl Fork {
             ForkPolicy::InPlace => false,
             ForkPolicy::ForkJoin => keys > 0,
             ForkPolicy::Dynamic => {
-                let reads = keys * READS_PER_KEY;
+                let reads = keys.saturating_mul(READS_PER_KEY);
                 reads > cost_of_forks(&*self.forks) || (keys > 0 && self.fan_out > LONG_LIST)
             }
         }
