@@ -1,8 +1,8 @@
 //! What is a cluster of processes that a measurement asks?
 //!
 //! This process is the first node. The others are started as children, which read the same store, and end
-//! when their standard input does: with this process, however that ends. Clients at a child are told by a line of
-//! it what they are to ask, and by another when to begin.
+//! when their standard input does: with this process, however that ends. One line of
+//! it tells a child's clients what to ask, the next one when to begin.
 
 use std::ffi::OsString;
 use std::fs;

@@ -193,6 +193,9 @@ fn scale(arguments: ScaleArguments) -> anyhow::Result<()> {
     {
         bail!("--gigabits, --latency and --wake are more than zero");
     }
+    if !arguments.nodes.iter().any(|nodes| nodes.get() > 1) {
+        bail!("--nodes has a number above 1: what goes between nodes is counted there");
+    }
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let doubled = std::iter::successors(Some(1), |threads| Some(threads * 2));
     let mut threads: Vec<usize> = doubled.take_while(|threads| *threads < cores).collect();

@@ -41,6 +41,8 @@ const SEARCHED_LIST: u64 = 1024;
 /// Shards of other nodes, as one node reads them.
 pub struct OneSided {
     shards: Shards,
+    /// Whose node this is.
+    here: NodeId,
     /// Who has each shard; none of those that are not read.
     holders: Vec<Option<Holder>>,
     segments: FxHashMap<SegmentName, BySegment>,
@@ -97,6 +99,7 @@ impl OneSided {
     pub fn new(shards: Shards, fabric: &Arc<dyn Fabric>, counts: &Arc<ReadCounts>) -> Self {
         Self {
             shards,
+            here: fabric.node(),
             holders: (0..shards.count()).map(|_| None).collect(),
             segments: FxHashMap::default(),
             fabric: Arc::clone(fabric),
@@ -176,6 +179,10 @@ impl OneSided {
             return false;
         };
         let segment = of.by_shard.and_then(|all| all.by_shard[place].as_deref());
+        // Its own lists are read with those of others where nothing flies; else its shard is asked.
+        if holder.node == self.here && !of.by_shard.is_none_or(|all| all.are_near) {
+            return false;
+        }
         holder.alike.has(of.predicate) && !segment.is_some_and(RemoteSegment::is_taken_back)
     }
 
@@ -183,7 +190,7 @@ impl OneSided {
     #[inline]
     fn is_of_other(&self, shard: ShardId) -> bool {
         let holder = self.holders[shard.0 as usize].as_ref();
-        holder.is_some_and(|holder| holder.node != self.fabric.node())
+        holder.is_some_and(|holder| holder.node != self.here)
     }
 
     /// Lists of keys in these segments, all of which are of shards that are read here.
