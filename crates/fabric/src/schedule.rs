@@ -25,6 +25,45 @@ pub fn run_when_idle() -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
+/// A thread of this process, for others that are to change when it gets a core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadId(#[cfg(target_os = "linux")] libc::pid_t);
+
+impl ThreadId {
+    /// The calling thread.
+    #[must_use]
+    pub fn own() -> Self {
+        // SAFETY: the call takes nothing and never fails.
+        Self(
+            #[cfg(target_os = "linux")]
+            unsafe {
+                libc::gettid()
+            },
+        )
+    }
+
+    /// Ends [`run_when_idle`] for this thread, which must not have ended: its id may be another's then.
+    ///
+    /// # Errors
+    /// What the operating system says: it asks for a privilege, or for a limit of niceness (`RLIMIT_NICE`) of 20 or
+    /// more; [`io::ErrorKind::Unsupported`] where it is not Linux.
+    pub fn run_as_usual(self) -> io::Result<()> {
+        #[cfg(target_os = "linux")]
+        {
+            let parameters = libc::sched_param { sched_priority: 0 };
+            // SAFETY: the pointer is to a live value of the type that the call reads.
+            match unsafe {
+                libc::sched_setscheduler(self.0, libc::SCHED_OTHER, &raw const parameters)
+            } {
+                0 => Ok(()),
+                _ => Err(io::Error::last_os_error()),
+            }
+        }
+        #[cfg(not(target_os = "linux"))]
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
 /// How long a thread that answers light queries runs before others may have their turn.
 #[cfg(target_os = "linux")]
 const SHORT_TURN_NANOSECONDS: u64 = 100_000;
@@ -176,5 +215,28 @@ mod tests {
         let policies = policies.join().expect("no panic");
         assert_eq!(policies, (libc::SCHED_IDLE, libc::SCHED_IDLE));
         assert_eq!(policy(), before);
+    }
+
+    #[test]
+    fn a_thread_that_ran_when_idle_runs_as_usual_again_where_that_is_allowed() {
+        let (sender, told) = std::sync::mpsc::channel();
+        let (go_on, goes_on) = std::sync::mpsc::channel();
+        let runs = std::thread::spawn(move || {
+            run_when_idle().expect("any thread may");
+            sender.send(ThreadId::own()).expect("it is awaited");
+            goes_on.recv().expect("it is sent");
+            policy()
+        });
+        let thread = told.recv().expect("it is sent");
+        assert_ne!(thread, ThreadId::own());
+        let expected = match thread.run_as_usual() {
+            Ok(()) => libc::SCHED_OTHER,
+            Err(error) => {
+                assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+                libc::SCHED_IDLE
+            }
+        };
+        go_on.send(()).expect("it waits");
+        assert_eq!(runs.join().expect("no panic"), expected);
     }
 }

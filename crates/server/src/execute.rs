@@ -301,6 +301,7 @@ impl Executor {
         let (sender, tried) = oneshot::channel();
         let executor = Arc::clone(self);
         let work = move || {
+            let _here = listed.executed_here(executor.heavy_purpose);
             let budget = executor.inline_budget * LONG_BUDGETS;
             // It was planned on yet another thread, and would be again.
             let tried = executor.run_inline(&query, &listed, budget, 1);
@@ -418,6 +419,7 @@ impl Executor {
         );
         let executor = Arc::clone(self);
         let work = move || {
+            let _here = listed.executed_here(executor.heavy_purpose);
             executor.stream(&query, &listed, sink);
             // From here on nothing of the query is left.
             drop(listed);

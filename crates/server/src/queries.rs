@@ -10,8 +10,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use jindou_engine::{CancellationToken, QueryProgress};
+use jindou_fabric::schedule::{ThreadId, run_when_idle};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
+
+use crate::threads::{HeavyPriority, Purpose};
 
 /// Bytes of a query's text kept for the list.
 const TEXT_BYTES: usize = 4096;
@@ -166,6 +169,29 @@ pub(crate) struct Running {
     token: CancellationToken,
     reason: OnceLock<Reason>,
     cancelled: Notify,
+    executing: Mutex<Option<Executing>>,
+}
+
+/// The thread that executes a query, while it does.
+struct Executing {
+    thread: ThreadId,
+    /// Runs as others do, so that the query is gone soon.
+    is_hurried: bool,
+}
+
+/// A query is executed by this thread until this is dropped.
+pub(crate) struct ExecutedHere(Arc<Running>);
+
+impl Drop for ExecutedHere {
+    fn drop(&mut self) {
+        // From here on nobody hurries the thread.
+        let executing = self.0.lock_executing().take();
+        if executing.is_some_and(|executing| executing.is_hurried)
+            && let Err(error) = run_when_idle()
+        {
+            tracing::debug!(%error, "a thread keeps the priority of others");
+        }
+    }
 }
 
 impl Running {
@@ -197,7 +223,44 @@ impl Running {
             token: CancellationToken::new(),
             reason: OnceLock::new(),
             cancelled: Notify::new(),
+            executing: Mutex::default(),
         }
+    }
+
+    /// Notes that the calling thread executes the query. Once it is cancelled, the thread runs as others do, where the
+    /// operating system allows that: one that runs only while a core is idle would hold what the query has, memory and
+    /// a place, for as long as no core is.
+    pub(crate) fn executed_here(self: &Arc<Self>, purpose: Purpose) -> ExecutedHere {
+        // Threads of other priorities get a share of the cores in any case.
+        let runs_when_idle = purpose == Purpose::Heavy(HeavyPriority::Idle);
+        *self.lock_executing() = runs_when_idle.then(|| Executing {
+            thread: ThreadId::own(),
+            is_hurried: false,
+        });
+        if self.reason().is_some() {
+            self.hurry();
+        }
+        ExecutedHere(Arc::clone(self))
+    }
+
+    /// Has the thread that executes it run as others do.
+    fn hurry(&self) {
+        let mut executing = self.lock_executing();
+        let Some(executing) = executing.as_mut().filter(|one| !one.is_hurried) else {
+            return;
+        };
+        match executing.thread.run_as_usual() {
+            Ok(()) => executing.is_hurried = true,
+            Err(error) => {
+                tracing::debug!(%error, "a cancelled query ends when a core is idle");
+            }
+        }
+    }
+
+    fn lock_executing(&self) -> MutexGuard<'_, Option<Executing>> {
+        self.executing
+            .lock()
+            .expect("nobody panics while it has it")
     }
 
     /// As much of its text as is kept, and how many bytes it has.
@@ -227,6 +290,7 @@ impl Running {
     pub(crate) fn cancel(&self, reason: Reason) {
         self.reason.get_or_init(|| reason);
         self.token.cancel();
+        self.hurry();
         self.cancelled.notify_waiters();
         let sending = self.state.load(Relaxed) == State::Sending as u8;
         if sending && reason != Reason::Gone {
@@ -568,5 +632,39 @@ mod tests {
         assert_eq!(longest(), two.id);
         two.cancel(Reason::Stalled);
         assert_eq!(longest(), one.id);
+    }
+
+    #[test]
+    fn a_cancelled_query_is_hurried_by_the_thread_that_executes_it_and_no_other() {
+        let queries = Arc::new(Queries::new());
+        let one = Arc::clone(&list(&queries, "1"));
+        let executes = std::thread::spawn(move || {
+            let is_hurried = || {
+                let executing = one.lock_executing();
+                executing.as_ref().map(|executing| executing.is_hurried)
+            };
+            let idle = Purpose::Heavy(HeavyPriority::Idle);
+            run_when_idle().expect("any thread may");
+            let may_hurry = {
+                let may = ThreadId::own().run_as_usual().is_ok();
+                run_when_idle().expect("any thread may");
+                may
+            };
+            let here = one.executed_here(idle);
+            assert_eq!(is_hurried(), Some(false));
+            one.cancel(Reason::Request);
+            assert_eq!(is_hurried(), Some(may_hurry));
+            drop(here);
+            assert_eq!(is_hurried(), None);
+            one.cancel(Reason::Gone);
+            assert_eq!(is_hurried(), None);
+            // One that was cancelled while it waited for the thread.
+            let here = one.executed_here(idle);
+            assert_eq!(is_hurried(), Some(may_hurry));
+            drop(here);
+            let _here = one.executed_here(Purpose::Heavy(HeavyPriority::Low));
+            assert_eq!(is_hurried(), None);
+        });
+        executes.join().expect("no panic");
     }
 }
