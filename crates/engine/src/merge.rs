@@ -568,7 +568,7 @@ impl Inner {
         let rebase = Rebase::new(merged, &latest);
         let mut latest = rebase.apply(&latest);
         if let Some(follower) = self.follower() {
-            follower.forget_owed();
+            follower.rebase_owed(start, |owed| rebase.apply(owed));
         }
         if let Some(store) = &mut writer.store {
             store.keep(latest.base());

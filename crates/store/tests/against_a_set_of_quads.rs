@@ -809,6 +809,11 @@ fn change(
         .iter()
         .filter(|quad| model.contains(&quad.to_string()));
     let remove: Vec<Quad> = there.step_by(3).chain(remove).cloned().collect();
+    change_by(now, model, &remove, add);
+}
+
+/// Removes some quads, and then adds others.
+fn change_by(now: &mut Snapshot, model: &mut BTreeSet<String>, remove: &[Quad], add: &[Quad]) {
     let since = now.known_terms();
     let changes = Changes {
         remove: remove.iter().map(|quad| intern(now, quad)).collect(),
@@ -951,6 +956,46 @@ proptest! {
             }
             compare(&snapshot(rebuild(&now).unwrap()), &there);
         }
+    }
+
+    #[test]
+    fn a_snapshot_that_waited_is_merged_upon_the_base_of_one_before(
+        quads in quads(),
+        batches in prop::collection::vec((any::<prop::sample::Index>(), quads_to_change()), 3),
+        masks in any::<[u16; 2]>(),
+        is_undone in any::<bool>(),
+    ) {
+        let mut model: BTreeSet<String> = quads.iter().map(ToString::to_string).collect();
+        let mut now = snapshot(load(&quads, 1));
+        let mut known = quads;
+        let mut versions: Vec<(Snapshot, BTreeSet<String>)> = Vec::new();
+        for (round, (cut, batch)) in batches.into_iter().enumerate() {
+            match round == 2 && is_undone {
+                // Then nothing is left of what the second one changed.
+                true => {
+                    let [was, is] = [0, 1].map(|place| there(&known, &versions[place].1));
+                    change_by(&mut now, &mut model, &is, &was);
+                }
+                false => change(&mut now, &mut model, &known, &batch, cut),
+            }
+            known.extend(batch);
+            now.close_extents();
+            versions.push((now.clone(), model.clone()));
+        }
+        for (place, mask) in masks.into_iter().enumerate() {
+            let from = versions[place].0.clone();
+            let all = from.changed_predicates().into_iter().map(|one| one.predicate);
+            let chosen = all.filter(|id| mask >> (id.0 % 16) & 1 == 1).collect();
+            let merged = Merged::new(from, chosen).unwrap();
+            let rebase = Rebase::new(merged, &versions.last().unwrap().0);
+            for (version, model) in &mut versions[place..] {
+                *version = rebase.apply(version);
+                version.base().verify().unwrap();
+                compare_counted(version, &there(&known, model), Pairs::SumsOnly);
+            }
+        }
+        let (latest, model) = versions.pop().unwrap();
+        compare(&snapshot(rebuild(&latest).unwrap()), &there(&known, &model));
     }
 
     #[test]

@@ -237,10 +237,17 @@ impl Follower {
         self.owed.lock().push_front(owed);
     }
 
-    /// Owes no merge any more whose snapshot is upon the base before: with the next one all that the leader has merged
-    /// until then is merged. Called with the writer's lock, when its latest snapshot is brought upon another base.
-    pub(crate) fn forget_owed(&self) {
-        self.owed.lock().clear();
+    /// Brings what is to be merged upon the base that another merge made, of a snapshot; what that one had is merged.
+    /// Called with the writer's lock, when its latest snapshot is brought there.
+    pub(crate) fn rebase_owed(&self, merged: &Snapshot, apply: impl Fn(&Snapshot) -> Snapshot) {
+        let mut all = self.owed.lock();
+        all.retain(|owed| {
+            let start = &owed.start;
+            start.is_of_generation_of(merged) && start.number() >= merged.number()
+        });
+        for owed in &mut *all {
+            owed.start = apply(&owed.start);
+        }
     }
 
     pub(super) fn joined(&self) {
@@ -516,7 +523,7 @@ impl Follower {
 
     /// The leader has closed its extents: what it has merged, or merges now, is merged here at this snapshot, too.
     fn note_closed(&self, inner: &Arc<Inner>, closed: Closed) -> Result<(), String> {
-        // Held until the merge is noted: it is of the latest base.
+        // Held until the merge is noted: another one that ends now brings all that is to be merged upon its base.
         let writer = inner.writer.lock();
         let latest = &writer.latest;
         if latest.number() != closed.number {

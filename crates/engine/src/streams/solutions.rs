@@ -145,8 +145,12 @@ impl Solutions {
 
     /// Removes a row of this hash that is not there any more, if there is one.
     fn remove_expired(&mut self, hash: u64, instant_ms: i64) {
-        let expires = &self.expires;
-        let is_over = |number: &u32| expires[*number as usize] <= instant_ms;
+        let (rows, expires) = (&self.rows, &self.expires);
+        // A table may ask of rows with other hashes, too.
+        let is_over = |number: &u32| {
+            let number = *number as usize;
+            expires[number] <= instant_ms && hash_at(rows, number) == hash
+        };
         // Another row with the same hash that is over, too, has an entry of its own.
         let Ok(found) = self.index.find_entry(hash, is_over) else {
             return;
@@ -295,11 +299,38 @@ mod tests {
     #[test]
     fn rows_are_there_until_the_latest_of_their_ends() {
         for columns in [None, Some(&[1][..]), Some(&[1, 0]), Some(&[])] {
-            follow_a_model(columns);
+            follow_a_model(columns, &FEW);
+            follow_a_model(columns, &MANY);
         }
     }
 
-    fn follow_a_model(columns: Option<&[usize]>) {
+    struct Churn {
+        instants: i64,
+        /// At an instant.
+        most_rows: u64,
+        values: [u64; 2],
+        lifetime: u64,
+        /// More are made anew.
+        kept: usize,
+    }
+
+    const FEW: Churn = Churn {
+        instants: 2_000,
+        most_rows: 6,
+        values: [9, 5],
+        lifetime: 30,
+        kept: 30,
+    };
+    /// Of which some share what an index remembers of their hashes.
+    const MANY: Churn = Churn {
+        instants: 60,
+        most_rows: 600,
+        values: [400, 50],
+        lifetime: 10,
+        kept: usize::MAX,
+    };
+
+    fn follow_a_model(columns: Option<&[usize]>, churn: &Churn) {
         let mut solutions = Solutions::new(2, columns);
         let mut model: BTreeMap<Vec<u64>, i64> = BTreeMap::new();
         let mut seed = 7_u64;
@@ -307,14 +338,14 @@ mod tests {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (seed >> 33) % most
         };
-        for instant in 0..2_000 {
+        for instant in 0..churn.instants {
             solutions.expire(instant);
             model.retain(|_, expires| *expires > instant);
-            for _ in 0..random(6) {
-                let row = [random(9), random(5)];
+            for _ in 0..random(churn.most_rows) {
+                let row = churn.values.map(&mut random);
                 let until = match random(40) {
                     0 => FOR_EVER,
-                    _ => instant + 1 + random(30) as i64,
+                    _ => instant + 1 + random(churn.lifetime) as i64,
                 };
                 solutions.begin_round();
                 let inserted: Result<(), ()> =
@@ -331,7 +362,7 @@ mod tests {
                 let counted = counted(&rows, columns);
                 assert_eq!(sorted(solutions.given()), counted, "instant {instant}");
             }
-            if model.len() > 30 {
+            if model.len() > churn.kept {
                 solutions = Solutions::new(2, columns);
                 model.clear();
             }

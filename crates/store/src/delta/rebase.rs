@@ -11,7 +11,7 @@ use jindou_model::{Change, Direction, Edge, Neighbours, PredicateId, SortedSet, 
 use rustc_hash::FxHashSet;
 
 use super::graph_sets::GraphSetCache;
-use super::named::{GraphQuad, NamedDelta, of_graph};
+use super::named::{EdgeChanges, GraphQuad, NamedDelta, of_graph};
 use super::paged::Paged;
 use super::segment::SegmentDelta;
 use super::snapshot::{Generation, Snapshot};
@@ -171,24 +171,27 @@ impl Rebase {
         next: &mut Paged<Arc<SegmentDelta>>,
     ) -> (Vec<(u64, u32)>, Vec<(u64, u32)>) {
         let (mut gained, mut lost) = (Vec::new(), Vec::new());
-        for (number, segment) in now.segments[direction as usize].iter() {
-            if !self.is_merged(number) {
-                next.set(number, Arc::clone(segment));
-                continue;
-            }
-            let predicate = PredicateId(number as u32);
+        let [now, then] = [now, then].map(|layer| &layer.segments[direction as usize]);
+        for (number, segment) in now.iter().filter(|(number, _)| !self.is_merged(*number)) {
+            next.set(number, Arc::clone(segment));
+        }
+        let nothing = SegmentDelta::default();
+        for predicate in &self.predicates {
             let base = |key: TermId| -> Neighbours<'_> {
                 let layer = self.generation.base.layer(kind);
-                layer.neighbours(predicate, direction, key)
+                layer.neighbours(*predicate, direction, key)
             };
-            let before = then.segments[direction as usize].get(number);
+            // What was merged may be undone, and nothing be left of it in a snapshot that was brought upon the base
+            // by itself.
+            let segment = now.get(predicate.index()).map_or(&nothing, |now| &**now);
+            let before = then.get(predicate.index());
             let Some(since) = segment.since(before, || self.version(), base) else {
                 continue;
             };
             let entry = |key: u64| (key, predicate.0);
             gained.extend(since.gained.iter().map(entry));
             lost.extend(since.lost.iter().map(entry));
-            next.set(number, Arc::new(since));
+            next.set(predicate.index(), Arc::new(since));
         }
         (gained, lost)
     }
@@ -199,19 +202,22 @@ impl Rebase {
         let mut added: Vec<GraphQuad> = now.added.iter().filter(is_kept).collect();
         let mut removed: Vec<GraphQuad> = now.removed.iter().filter(is_kept).collect();
         let mut next = NamedDelta::default();
-        for (number, changes) in now.all_edges() {
-            if !self.is_merged(number) {
-                next.set_edges(number, Arc::clone(changes));
-                continue;
-            }
-            let before = then.edges(PredicateId(number as u32));
+        let unmerged = |(number, _): &(usize, _)| !self.is_merged(*number);
+        for (number, changes) in now.all_edges().filter(unmerged) {
+            next.set_edges(number, Arc::clone(changes));
+        }
+        let nothing = EdgeChanges::default();
+        for predicate in &self.predicates {
+            // As for segments.
+            let changes = now.edges(*predicate).unwrap_or(&nothing);
+            let before = then.edges(*predicate);
             let Some(since) = changes.since(before, || self.version()) else {
                 continue;
             };
-            let quad = |(s, o, g): (u64, u64, u64)| (g, number as u32, s, o);
+            let quad = |(s, o, g): (u64, u64, u64)| (g, predicate.0, s, o);
             added.extend(since.added.iter().map(quad));
             removed.extend(since.removed.iter().map(quad));
-            next.set_edges(number, Arc::new(since));
+            next.set_edges(predicate.index(), Arc::new(since));
         }
         next.added = set_of(added);
         next.removed = set_of(removed);
