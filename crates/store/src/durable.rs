@@ -16,7 +16,7 @@ use jindou_model::SnapshotNumber;
 use crate::delta::{Replay, ReplayError, Snapshot, Transaction};
 use crate::directory::{Current, Directory, FIRST_SNAPSHOT, InUse};
 use crate::log::{self, Folder, Fsync, Log, LogOptions, Recovered, Storage, Ticket};
-use crate::{Base, Identity, Merged, StoreError, verify};
+use crate::{Base, Identity, Merged, PrefixFile, SideLog, StoreError, verify};
 
 /// Bytes of a transaction that go into one record of the log.
 const RECORD_BYTES: usize = 64 << 20;
@@ -605,7 +605,8 @@ impl DurableStore {
     }
 
     /// Writes a part of the base of a snapshot that has nothing more into another directory, as a store of the same
-    /// snapshot. The files of the dictionary are linked where that is possible, else copied.
+    /// snapshot, with its prefixes and streams. The files of the dictionary are linked where that is possible, else
+    /// copied.
     ///
     /// # Errors
     /// As [`DurableStore::copy`].
@@ -618,6 +619,8 @@ impl DurableStore {
         let generation = snapshot.generation();
         to.begin()?;
         let is_linked = from.link_or_copy(&part.files.dictionary_names(generation), to)?;
+        PrefixFile::copy(from, to)?;
+        SideLog::copy(from, to)?;
         let written = to.write_base(part, generation, snapshot.base().identity)?;
         snapshot.base().check()?;
         written.check()?;

@@ -63,6 +63,15 @@ impl NodePart {
         }
     }
 
+    /// What is said of a node and the shards that it holds.
+    #[must_use]
+    pub fn said_of(map: &ShardMap, node: NodeId, name: &str) -> String {
+        let shards = map.shards().all();
+        let own = shards.filter(|shard| map.holder(*shard) == node).count();
+        let (number, nodes, all) = (node.0 + 1, map.nodes().len(), map.shards().count());
+        format!("node {name}, {number} of {nodes}, with {own} of {all} shards")
+    }
+
     /// Which node holds which shard.
     #[must_use]
     pub fn map(&self) -> &ShardMap {
@@ -79,13 +88,6 @@ impl NodePart {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
-    }
-
-    /// How many shards it has the rows of.
-    #[must_use]
-    pub fn shards(&self) -> usize {
-        let all = self.map.shards().all();
-        all.filter(|shard| self.holds(*shard)).count()
     }
 
     /// True if it has the rows of a shard.
@@ -152,12 +154,7 @@ impl NodePart {
 
 impl fmt::Display for NodePart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, number, nodes) = (&self.name, self.node.0 + 1, self.map.nodes().len());
-        let (own, all) = (self.shards(), self.map.shards().count());
-        write!(
-            f,
-            "node {name}, {number} of {nodes}, with {own} of {all} shards"
-        )
+        f.write_str(&Self::said_of(&self.map, self.node, &self.name))
     }
 }
 
