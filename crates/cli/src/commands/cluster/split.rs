@@ -54,7 +54,7 @@ fn table(report: &SplitReport) -> Table {
         "shards",
         "edges",
         "dictionary",
-        "tables",
+        "other",
         "all files",
     ];
     let mut table = Table::new(columns);
