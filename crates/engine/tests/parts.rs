@@ -312,7 +312,7 @@ fn a_part_is_opened_by_its_own_node_of_its_own_list_alone() {
         Database::open_or_create,
     ];
     for open in ways {
-        let refused = open(part, Config::default()).err().expect("it is a part");
+        let refused = open(part, Config::default()).expect_err("it is a part");
         assert!(is_part(&refused), "{refused}");
     }
     let restored = Database::restore(part, &folder.path().join("restored"));
@@ -324,7 +324,7 @@ fn a_part_is_opened_by_its_own_node_of_its_own_list_alone() {
     // Not before it is the node.
     let database = Database::open_to_join(part, Config::default()).unwrap();
     assert!(is_part(
-        &database.query("ASK {}").err().expect("it is no node")
+        &database.query("ASK {}").expect_err("it is no node")
     ));
     assert!(is_part(
         &database.explain("ASK {}").expect_err("it is no node")
