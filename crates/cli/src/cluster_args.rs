@@ -37,9 +37,36 @@ A node of a cluster is a `jindou serve --location DIR --peers FILE --node NAME`.
 
 Examples:
   jindou cluster dev
-  jindou cluster dev --location store --nodes 2")]
+  jindou cluster dev --location store --nodes 2
+  jindou cluster split --location store --peers nodes.toml --to parts")]
 pub(crate) enum ClusterCommand {
     Dev(DevArguments),
+    Split(SplitArguments),
+}
+
+/// Split a store into parts, one for each node of a cluster that is only read: each has the edges of the shards that
+/// its node holds
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou cluster split --location store --peers nodes.toml --to parts
+  rsync -a parts/b/ b.example:/var/lib/jindou/store/
+  jindou serve --read-only --location parts/a --peers nodes.toml --node a
+
+The store must have no changes since its last merge: `jindou compact` makes them part of it. It stays as it is, and
+must not be open to be written meanwhile. The dictionary and the characteristic sets are in each part as a whole; on
+one device the files of the dictionary are shared with the store and take no space. A part answers as the node that
+it is of, by the list that it was split by, and is refused by all other commands but `stats` and `verify`.")]
+pub(crate) struct SplitArguments {
+    /// Folder of the store
+    #[arg(long, value_name = "DIR")]
+    pub(crate) location: PathBuf,
+    /// File of the nodes, the same that each of them gets
+    #[arg(long, value_name = "FILE")]
+    pub(crate) peers: PathBuf,
+    /// Folder to make, with a folder of each node's name in it; it appears when all are whole
+    #[arg(long, value_name = "DIR")]
+    pub(crate) to: PathBuf,
 }
 
 /// Start the nodes of a cluster on this machine, for a first look: copies of the store of a folder, of files, or

@@ -133,6 +133,12 @@ pub(crate) fn to_read(location: &Path, config: Config) -> anyhow::Result<Databas
     Ok(Database::open_to_read(location, config)?)
 }
 
+/// The store in a folder, to be read by a node of a cluster: also the node's part of one.
+pub(crate) fn to_join(location: &Path, config: Config) -> anyhow::Result<Database> {
+    check_folder(location)?;
+    Ok(Database::open_to_join(location, config)?)
+}
+
 /// Whether a store cannot be opened because this user may not write it, or nobody may.
 pub(crate) fn may_not_be_written(error: &anyhow::Error) -> bool {
     let Some(EngineError::Io { source, .. }) = error.downcast_ref() else {

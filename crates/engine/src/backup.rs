@@ -13,6 +13,7 @@ use jindou_store::bulk::rebuild;
 use jindou_store::{Directory, DurableStore, History, Partial, Recovery, Snapshot, StoreFile};
 
 use crate::deadline::Deadline;
+use crate::statistics::PartStatistics;
 use crate::{Database, EngineError, Occupation, prefixes};
 
 /// What a backup holds.
@@ -56,6 +57,8 @@ pub struct StoreReport {
     pub changes: u64,
     /// What its log holds.
     pub recovery: Recovery,
+    /// What is here, of the part of a store: the numbers above are those of the whole.
+    pub part: Option<PartStatistics>,
 }
 
 impl Database {
@@ -149,7 +152,7 @@ impl Database {
     /// # Errors
     /// [`EngineError::Corrupt`] with the file that is not as it should be; as [`Database::open`].
     pub fn verify(location: &Path) -> Result<StoreReport, EngineError> {
-        report(&Directory::open_to_read(location)?)
+        Ok(report(&Directory::open_to_read(location)?)?.0)
     }
 
     /// Makes a store in a directory, which must be absent or empty, of a backup, which is
@@ -160,19 +163,22 @@ impl Database {
     pub fn restore(backup: &Path, location: &Path) -> Result<StoreReport, EngineError> {
         let from = Directory::open_to_copy(backup)?;
         let place = Partial::begin(location)?;
-        let report = report(&from)?;
+        let (report, snapshot) = report(&from)?;
+        if let Some(part) = snapshot.base().node_part() {
+            return Err(part.refusal(backup).into());
+        }
         from.copy_to(place.directory())?;
         place.finish()?;
         Ok(report)
     }
 }
 
-fn report(directory: &Directory) -> Result<StoreReport, EngineError> {
+fn report(directory: &Directory) -> Result<(StoreReport, Snapshot), EngineError> {
     let (snapshot, recovery) = DurableStore::verify(directory)?;
     Database::check_streams(directory)?;
     prefixes::read(directory)?;
     let (vertices, literals) = snapshot.dictionary_terms();
-    Ok(StoreReport {
+    let report = StoreReport {
         snapshot: snapshot.number(),
         files: directory.files()?,
         triples: snapshot.triples(),
@@ -183,7 +189,9 @@ fn report(directory: &Directory) -> Result<StoreReport, EngineError> {
         predicates: snapshot.predicate_count() as u64,
         changes: snapshot.changes(),
         recovery,
-    })
+        part: PartStatistics::of(&snapshot),
+    };
+    Ok((report, snapshot))
 }
 
 #[cfg(test)]

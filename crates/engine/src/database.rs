@@ -11,7 +11,7 @@ use jindou_exec::Workers;
 use jindou_ingest::{LoadOptions, Progress, Source};
 use jindou_model::SnapshotNumber;
 use jindou_plan::physical::Dataset;
-use jindou_plan::{Planner, PlannerConfig, Prepared};
+use jindou_plan::{Planner, PlannerConfig, Prepared, Statistics};
 use jindou_store::bulk::build;
 use jindou_store::{Base, Directory, DurableStore, FoldRule, Recovery, SideLog, Snapshot};
 use parking_lot::Mutex;
@@ -108,6 +108,18 @@ impl Inner {
         self.prefixes.is_read_only()
     }
 
+    /// Refuses where the graph is the part of a store, and this is not the node that has it.
+    pub(crate) fn check_is_whole(&self, graph: &StoredGraph) -> Result<(), EngineError> {
+        match graph.snapshot.base().node_part() {
+            Some(part) if !self.shards.is_member() => {
+                let directory = self.directory.as_ref();
+                let path = directory.map_or(Path::new("memory"), |directory| directory.path());
+                Err(part.refusal(path).into())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Whether the default graph is the union of all graphs for a request that asks so.
     pub(crate) fn is_union(&self, asked: Option<bool>) -> bool {
         asked.unwrap_or_else(|| {
@@ -175,7 +187,7 @@ impl Database {
     /// and a merge or checkpoint that was under way then has ended.
     ///
     /// # Errors
-    /// If the directory is no store, is in use, or has a file that is damaged.
+    /// If the directory is no store or the part of one, is in use, or has a file that is damaged.
     pub fn open(location: &Path, config: Config) -> Result<Self, EngineError> {
         let directory = Directory::open(location)?;
         let (store, snapshot, recovery) = DurableStore::open(directory, config.durability.clone())?;
@@ -194,6 +206,16 @@ impl Database {
     /// # Errors
     /// As [`Database::open`], but that it may be in use.
     pub fn open_to_read(location: &Path, config: Config) -> Result<Self, EngineError> {
+        Self::read_whole(Directory::open_to_read(location)?, config)
+    }
+
+    /// Opens a stored database as [`Database::open_to_read`] does, to become a node of a cluster: also the part of a
+    /// store that a node of one has. Queries of a part are refused until it is that node (by `Database::join`, on
+    /// Linux).
+    ///
+    /// # Errors
+    /// As [`Database::open_to_read`], but for parts.
+    pub fn open_to_join(location: &Path, config: Config) -> Result<Self, EngineError> {
         Self::read(Directory::open_to_read(location)?, config)
     }
 
@@ -203,7 +225,13 @@ impl Database {
     /// # Errors
     /// As [`Database::open`].
     pub fn open_to_copy(location: &Path, config: Config) -> Result<Self, EngineError> {
-        Self::read(Directory::open_to_copy(location)?, config)
+        Self::read_whole(Directory::open_to_copy(location)?, config)
+    }
+
+    fn read_whole(directory: Directory, config: Config) -> Result<Self, EngineError> {
+        let database = Self::read(directory, config)?;
+        database.inner.check_is_whole(&database.graph())?;
+        Ok(database)
     }
 
     fn read(directory: Directory, config: Config) -> Result<Self, EngineError> {
@@ -551,9 +579,15 @@ impl Database {
         &self,
         text: &'t str,
         options: &QueryOptions,
-        graph: &StoredGraph,
+        graph: &Arc<StoredGraph>,
         begun: Instant,
     ) -> Result<Prepared<'t>, EngineError> {
+        self.inner.check_is_whole(graph)?;
+        let of_part = self.inner.shards.figures_of_part(graph)?;
+        let figures: &dyn Statistics = match &of_part {
+            Some(of_part) => of_part,
+            None => &**graph,
+        };
         let replaced = !options.default_graphs.is_empty() || !options.named_graphs.is_empty();
         let dataset = replaced.then(|| Dataset {
             default: options.default_graphs.clone(),
@@ -567,7 +601,7 @@ impl Database {
         let mut memory = RequestMemory::new(pool.filter(|_| text.len() > SHORT_TEXT_BYTES));
         let planner = &self.inner.planner;
         let planned = memory.plan(&until, |limits| {
-            planner.prepare_within(text, base, (dataset.as_ref(), union), graph, limits)
+            planner.prepare_within(text, base, (dataset.as_ref(), union), figures, limits)
         });
         planned.map_err(|error| self.inner.with_known_prefix(error))
     }

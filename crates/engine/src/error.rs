@@ -261,6 +261,17 @@ pub enum EngineError {
     /// The database cannot be a node of a cluster, or cannot do this while it is one.
     #[error("{0}")]
     Cluster(&'static str),
+    /// The database is the part of a store that another node has, or another list of nodes.
+    #[error(
+        "the store is the part of {part}, and the list of nodes makes this {asked}; give the node its own part, or \
+         split the store by this list"
+    )]
+    PartOfOther {
+        /// Of which node it is the part, among how many, with how many shards.
+        part: String,
+        /// Which one the database is to be.
+        asked: String,
+    },
     /// The node that takes all writes of the cluster is away. Nothing was changed.
     #[error(
         "node {node}, which takes all writes of the cluster, is away; nothing was changed; try again later"

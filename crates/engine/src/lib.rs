@@ -55,6 +55,8 @@ pub mod results;
 mod service;
 mod shards;
 mod solutions;
+#[cfg(target_os = "linux")]
+mod split;
 mod statistics;
 mod streams;
 mod texts;
@@ -112,7 +114,11 @@ pub use replica::{FollowerStatus, Replica, ReplicaOptions, ReplicaStatus, Replic
 #[cfg(target_os = "linux")]
 pub use shards::member::ClusterOptions;
 pub use solutions::{Batch, Solution, Solutions, TermDecoder};
-pub use statistics::{DatabaseStatistics, GraphSizes, PredicateStatistics, QuadCounts};
+#[cfg(target_os = "linux")]
+pub use split::{FileBytes, SplitPart, SplitProgress, SplitReport};
+pub use statistics::{
+    DatabaseStatistics, GraphSizes, PartStatistics, PredicateStatistics, QuadCounts,
+};
 pub use streams::{
     Answer, AnswerForm, ContinuousResult, ContinuousResults, ContinuousStatus, Delivered,
     EventError, FeedMessage, FeedReport, HeldTuples, MOST_NOTES_BYTES, NextResult, Producer,

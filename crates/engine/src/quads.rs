@@ -2,9 +2,11 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use jindou_exec::{Catalogue, Terms};
-use jindou_model::{GraphRef, Pattern, PredicateId, TermId, TermKind, key};
+use jindou_exec::{Catalogue, ExecError, GraphSource, Terms};
+use jindou_model::{GraphRef, Pattern, PredicateId, TermId, TermKind, Unavailable, key};
 use oxrdf::{NamedNode, NamedOrBlankNode};
 
 use crate::graph::StoredGraph;
@@ -14,6 +16,8 @@ use crate::{Database, EngineError};
 
 /// Quads visited between two looks whether the store's files are whole.
 pub(crate) const QUADS_BETWEEN_CHECKS: u64 = 1024;
+/// How long the nodes that have a graph are waited for until they are ready.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Graphs to read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,7 +63,7 @@ impl Database {
         graphs: &GraphSelection,
         visit: impl FnMut(QuadText<'_>) -> Result<(), E>,
     ) -> Result<u64, E> {
-        visit_all(&self.graph(), graphs, visit)
+        visit_all(self, &self.graph(), graphs, visit)
     }
 
     /// Calls `visit` with each quad of one graph, as [`Database::for_each_quad`]; `None`, if there
@@ -82,7 +86,7 @@ impl Database {
         {
             return Ok(None);
         }
-        visit_all(&stored, &selection, visit).map(Some)
+        visit_all(self, &stored, &selection, visit).map(Some)
     }
 
     /// Whether a named graph has a quad, or was declared.
@@ -94,10 +98,14 @@ impl Database {
 }
 
 fn visit_all<E: From<EngineError>>(
+    database: &Database,
     graph: &Arc<StoredGraph>,
     graphs: &GraphSelection,
     mut visit: impl FnMut(QuadText<'_>) -> Result<(), E>,
 ) -> Result<u64, E> {
+    let inner = database.inner();
+    inner.check_is_whole(graph)?;
+    let (source, holders) = inner.shards.source_of_quads(graph)?;
     let terms = Terms::new(graph.clone());
     let mut reader = QuadReader::new(graph, &terms);
     let mut visited = 0_u64;
@@ -117,7 +125,8 @@ fn visit_all<E: From<EngineError>>(
             Err(_) => ControlFlow::Break(()),
         }
     };
-    let _ = graph.read(|| for_each_id(graph, graphs, &mut visit))?;
+    let read = graph.read(|| for_each_id(&*source, graph, graphs, &mut visit))?;
+    let _ = read.map_err(|why| holders.name(ExecError::of_unavailable(why).into()))?;
     outcome.map(|()| visited)
 }
 
@@ -128,31 +137,50 @@ fn find_graph(graph: &StoredGraph, name: &NamedOrBlankNode) -> Option<TermId> {
 }
 
 fn for_each_id(
-    graph: &Arc<StoredGraph>,
+    source: &dyn GraphSource,
+    graph: &StoredGraph,
     graphs: &GraphSelection,
     visit: &mut jindou_model::Visit<'_>,
-) -> ControlFlow<()> {
+) -> Result<ControlFlow<()>, Unavailable> {
+    let mut of_graph = |graph| visit_graph(source, graph, visit);
+    match graphs {
+        GraphSelection::Default => of_graph(GraphRef::Default),
+        GraphSelection::Named(name) => match find_graph(graph, name) {
+            Some(id) => of_graph(GraphRef::One(id)),
+            None => Ok(ControlFlow::Continue(())),
+        },
+        GraphSelection::All => {
+            let mut all = vec![GraphRef::Default];
+            graph
+                .snapshot
+                .for_each_graph(&mut |graph| all.push(GraphRef::One(graph)));
+            for graph in all {
+                if of_graph(graph)?.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            Ok(ControlFlow::Continue(()))
+        }
+    }
+}
+
+/// Visits all of one graph, as soon as those who have it are ready: until then nothing was visited.
+fn visit_graph(
+    source: &dyn GraphSource,
+    graph: GraphRef<'_>,
+    visit: &mut jindou_model::Visit<'_>,
+) -> Result<ControlFlow<()>, Unavailable> {
     let all = Pattern {
         subject: None,
         predicate: None,
         object: None,
     };
-    let graph_of = graph;
-    let graph = &graph_of.snapshot;
-    match graphs {
-        GraphSelection::Default => graph.for_each_match(&all, GraphRef::Default, visit),
-        GraphSelection::Named(name) => match find_graph(graph_of, name) {
-            Some(id) => graph.for_each_match(&all, GraphRef::One(id), visit),
-            None => ControlFlow::Continue(()),
-        },
-        GraphSelection::All => {
-            graph.for_each_match(&all, GraphRef::Default, visit)?;
-            let mut named = Vec::new();
-            graph.for_each_graph(&mut |graph| named.push(graph));
-            for id in named {
-                graph.for_each_match(&all, GraphRef::One(id), visit)?;
-            }
-            ControlFlow::Continue(())
+    let begun = Instant::now();
+    loop {
+        match source.for_each_match(&all, graph, visit) {
+            Err(Unavailable::NotNow) if begun.elapsed() < PATIENCE => thread::yield_now(),
+            Err(Unavailable::NotNow) => return Err(Unavailable::Gone),
+            done => return done,
         }
     }
 }

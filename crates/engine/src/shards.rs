@@ -2,6 +2,7 @@
 
 #[cfg(target_os = "linux")]
 mod copies;
+mod figures;
 mod holders;
 #[cfg(target_os = "linux")]
 pub(crate) mod member;
@@ -26,6 +27,7 @@ use jindou_model::{Direction, NodeId, PredicateId, ShardId, TermId};
 use jindou_store::{Cut, LayerKind, Snapshot};
 use parking_lot::Mutex;
 
+use self::figures::FiguresOfPart;
 pub(crate) use self::holders::Holders;
 use self::nodes::{Nodes, NodesError, Rows, TermParts};
 use self::terms::TermPart;
@@ -170,6 +172,49 @@ impl LastShards {
         Ok(Arc::clone(&self.graphs(graph, config)?.0[0]))
     }
 
+    /// What the planner asks of a graph that is the part that a node of a cluster has; none of other graphs.
+    ///
+    /// # Errors
+    /// As [`LastShards::asked`].
+    #[cfg(target_os = "linux")]
+    pub(crate) fn figures_of_part<'g>(
+        &self,
+        graph: &'g Arc<StoredGraph>,
+    ) -> Result<Option<FiguresOfPart<'g>>, EngineError> {
+        let part = graph.snapshot.base().node_part();
+        let Some((membership, part)) = self.membership().zip(part) else {
+            return Ok(None);
+        };
+        let SeenGraph { source, .. } = membership.seen(graph)?;
+        Ok(Some(FiguresOfPart::new(graph, part, source)))
+    }
+
+    /// There are no nodes of clusters here.
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn figures_of_part<'g>(
+        &self,
+        _: &'g Arc<StoredGraph>,
+    ) -> Result<Option<FiguresOfPart<'g>>, EngineError> {
+        Ok(None)
+    }
+
+    /// What has all quads of a graph: where that is the part that a node has, the cluster.
+    ///
+    /// # Errors
+    /// As [`LastShards::asked`].
+    pub(crate) fn source_of_quads(
+        &self,
+        graph: &Arc<StoredGraph>,
+    ) -> Result<(Arc<dyn GraphSource>, Holders), EngineError> {
+        #[cfg(target_os = "linux")]
+        if let (Some(membership), Some(_)) = (self.membership(), graph.snapshot.base().node_part())
+        {
+            let holders = Holders::of(membership.member());
+            return Ok((membership.seen(graph)?.source, holders));
+        }
+        Ok((Arc::clone(graph) as _, Holders::default()))
+    }
+
     /// What nodes hold for queries of others, by node, where sub-queries go as messages: queries, and
     /// chains of theirs to whose readers tables are on the way.
     pub(crate) fn held_for_others(&self) -> Vec<(usize, usize)> {
@@ -212,7 +257,7 @@ impl LastShards {
     }
 
     /// True if the process is a node of a cluster.
-    fn is_member(&self) -> bool {
+    pub(crate) fn is_member(&self) -> bool {
         #[cfg(target_os = "linux")]
         return self.membership().is_some();
         #[cfg(not(target_os = "linux"))]

@@ -77,7 +77,32 @@ impl GraphSizes {
     }
 }
 
-/// What is in a database and what it takes.
+/// Of which node's shards a database has the rows, where it is the part of a store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct PartStatistics {
+    /// The node, among how many, and how many shards it has of how many.
+    pub of: String,
+    /// Triples of the default graph that are here: those of the subjects whose rows it has, and all of `rdf:type`.
+    pub triples: u64,
+    /// Quads of named graphs that are here.
+    pub named_quads: u64,
+}
+
+impl PartStatistics {
+    pub(crate) fn of(snapshot: &Snapshot) -> Option<Self> {
+        let base = snapshot.base();
+        let (triples, named_quads) = base.own_quads();
+        base.node_part().map(|part| Self {
+            of: part.to_string(),
+            triples,
+            named_quads,
+        })
+    }
+}
+
+/// What is in a database and what it takes. Of the part of a store, numbers are those of the whole, and bytes those of
+/// the part.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct DatabaseStatistics {
@@ -109,6 +134,9 @@ pub struct DatabaseStatistics {
     pub change_bytes: u64,
     /// The default graph of queries is the union of all graphs, unless they say otherwise.
     pub union_default_graph: bool,
+    /// What is here, of the part of a store.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub part: Option<PartStatistics>,
     /// The predicates, the most frequent first.
     pub predicates: Vec<PredicateStatistics>,
 }
@@ -177,6 +205,7 @@ impl DatabaseStatistics {
             changes: base.changes(),
             change_bytes: base.delta_bytes() as u64,
             union_default_graph: base.base().is_union(),
+            part: PartStatistics::of(base),
             predicates,
         }
     }

@@ -15,7 +15,8 @@ pub struct SegmentStatistics {
 
 /// What the planner knows of the data, for each graph by itself.
 ///
-/// Every method costs microseconds at most.
+/// Every method costs microseconds at most, but for [`Statistics::degree`] at a node of a cluster that has its part of
+/// the data alone: what a read of another node costs.
 pub trait Statistics {
     /// Triples of a graph.
     fn triples(&self, graph: GraphRef<'_>) -> u64;

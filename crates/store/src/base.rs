@@ -1,6 +1,6 @@
 //! The immutable base of a store: everything that a bulk load leaves behind, and how to read it.
 
-use jindou_model::{PredicateId, TermId, TermKind};
+use jindou_model::{Direction, PredicateId, TermId, TermKind};
 use rustc_hash::FxHashMap;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -10,6 +10,7 @@ use crate::delta::TermCounts;
 use crate::identity::Identity;
 use crate::layer::{Layer, LayerKind};
 use crate::named::NamedGraphs;
+use crate::node_part::NodePart;
 use crate::runs::Runs;
 use crate::tables::TermTables;
 
@@ -35,6 +36,8 @@ pub struct Base {
     pub(crate) is_union: bool,
     /// As its file says; the default of a base that was not read from one.
     pub(crate) identity: Identity,
+    /// Of which node it is the part, where it is no whole store.
+    pub(crate) node_part: Option<NodePart>,
     /// The files that it lies in, if it does.
     pub(crate) files: BaseFiles,
 }
@@ -100,6 +103,45 @@ impl Base {
     #[must_use]
     pub fn is_in_files(&self) -> bool {
         self.files.mapped().next().is_some()
+    }
+
+    /// Of which node of a cluster it is the part; none of a whole store.
+    #[must_use]
+    pub fn node_part(&self) -> Option<&NodePart> {
+        self.node_part.as_ref()
+    }
+
+    /// What is counted of named graphs in the whole, of which this may be a part.
+    pub(crate) fn named_figures(&self) -> &NamedGraphs {
+        let part = self.node_part.as_ref();
+        part.map_or(&self.named, |part| &part.whole.named)
+    }
+
+    /// Number of quads of a named graph, of the whole.
+    #[must_use]
+    pub fn quads_of_graph(&self, graph: TermId) -> u64 {
+        self.named_figures().quads_of(graph)
+    }
+
+    /// Triples of the default graph and quads of named graphs that are here: of a part, all of `rdf:type` and those of
+    /// the subjects whose rows it has.
+    #[must_use]
+    pub fn own_quads(&self) -> (u64, u64) {
+        let default = self.layer(LayerKind::Default);
+        let edges = |id| default.own_counts(PredicateId(id as u32))[Direction::Out as usize].0;
+        let of_segments: u64 = (0..self.predicate_count()).map(edges).sum();
+        (
+            default.clusters().type_edges() + of_segments,
+            self.named.quads(),
+        )
+    }
+
+    /// Edges of a predicate in both layers, by the subjects whose rows it has.
+    pub(crate) fn edges_by_subject(&self, predicate: PredicateId) -> u64 {
+        let layers = self.layers.iter();
+        layers
+            .map(|layer| layer.own_counts(predicate)[Direction::Out as usize].0)
+            .sum()
     }
 
     /// True if the default graph of queries is the union of all graphs, unless they say otherwise.

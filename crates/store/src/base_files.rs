@@ -24,6 +24,7 @@ use crate::identity::Identity;
 use crate::image::{ImageReader, ImageWriter};
 use crate::layer::{Layer, LayerKind};
 use crate::named::NamedGraphs;
+use crate::node_part::NodePart;
 use crate::predicate_edges::PredicateEdges;
 use crate::predicate_graphs::PredicateGraphs;
 use crate::regions::{groups, write_group};
@@ -35,6 +36,8 @@ use crate::tables::{Part, TermTables};
 const KIND_BASE: u64 = 1;
 const KIND_TERMS: u64 = 2;
 const KIND_EDGES: u64 = 4;
+/// The base of a node's part: a version that knows no parts refuses it.
+const KIND_PART_OF_NODE: u64 = 5;
 
 /// A file that is mapped.
 pub(crate) type Mapped = Arc<(PathBuf, Region)>;
@@ -104,14 +107,33 @@ impl BaseFiles {
 
     /// The names of all files, those of a generation.
     pub(crate) fn names(&self, generation: u64) -> Vec<String> {
-        let tables = self.tables.iter().flatten();
-        let tables = tables.map(|number| terms_name(generation, *number));
+        let tables = self.dictionary_names(generation).into_iter();
         let edges: BTreeSet<u64> = self.edges.iter().copied().filter(|n| *n > 0).collect();
         let edges = edges
             .into_iter()
             .map(|number| edges_name(generation, number));
         let base = base_name(generation, self.merge);
         tables.chain(edges).chain([base]).collect()
+    }
+
+    /// The names of the dictionary's files, those of a generation.
+    pub(crate) fn dictionary_names(&self, generation: u64) -> Vec<String> {
+        let tables = self.tables.iter().flatten();
+        tables
+            .map(|number| terms_name(generation, *number))
+            .collect()
+    }
+
+    /// Those of a base with the same dictionary, whose edges are in no file yet.
+    pub(crate) fn of_dictionary(&self) -> Self {
+        let mut files = Self {
+            edges: Vec::new(),
+            ..self.clone()
+        };
+        let used = files.numbers();
+        files.mapped.retain(|number, _| used.contains(number));
+        files.checksums.retain(|number, _| used.contains(number));
+        files
     }
 
     pub(crate) fn mapped(&self) -> impl Iterator<Item = &(PathBuf, Region)> {
@@ -264,8 +286,15 @@ impl Directory {
         }
         base.named.graphs.write(&mut image);
         base.runs.write(&mut image);
+        let kind = match &base.node_part {
+            None => KIND_BASE,
+            Some(part) => {
+                part.write(&mut image);
+                KIND_PART_OF_NODE
+            }
+        };
         let name = base_name(generation, files.merge);
-        image.finish(self.storage(), &name, KIND_BASE)?;
+        image.finish(self.storage(), &name, kind)?;
         self.read_base_beside(generation, files.merge, Some(base))
     }
 
@@ -288,7 +317,8 @@ impl Directory {
     }
 
     fn open_base(&self, generation: u64, merge: u64) -> Result<ImageReader, StoreError> {
-        ImageReader::open(&self.path().join(base_name(generation, merge)), KIND_BASE)
+        let path = self.path().join(base_name(generation, merge));
+        ImageReader::open_one_of(&path, &[KIND_BASE, KIND_PART_OF_NODE])
     }
 
     /// As [`Directory::read_base`]; what a base `known` has of the same files is taken from it.
@@ -324,19 +354,28 @@ impl Directory {
             Clusters::read(&mut image, count)?,
             Clusters::read(&mut image, count)?,
         ];
-        let graphs = GraphTable::read(&mut image)?;
+        let graphs = Arc::new(GraphTable::read(&mut image)?);
         let runs = Runs::read(&mut image, graphs.len())?;
+        let node_part = match image.kind() {
+            KIND_PART_OF_NODE => Some(NodePart::read(&mut image, count, &graphs)?),
+            _ => None,
+        };
         let types = clusters[LayerKind::Named as usize].type_edges();
         let edges = reader.edges(&files.edges, types, &graphs)?;
         let (segments, parts) = by_layer(edges);
-        let named = NamedGraphs::join(Arc::new(graphs), parts);
+        let named = NamedGraphs::join(graphs, parts);
         if !named.fits(&runs) {
             return Err(image.corrupt("the graphs of edges are of runs that are not there"));
         }
-        let mut clusters = clusters.into_iter();
+        let (mut clusters, mut kinds) = (clusters.into_iter(), LayerKind::ALL.into_iter());
         let layers = segments.map(|segments| {
             let clusters = clusters.next().expect("a table for each layer");
-            Layer::new(clusters, segments)
+            let kind = kinds.next().expect("a kind of each layer");
+            let layer = Layer::new(clusters, segments);
+            match &node_part {
+                None => layer,
+                Some(part) => layer.of_node(part.counts(kind)),
+            }
         });
         let mut mapped = reader.mapped;
         mapped.insert(0, Arc::new(image.file()));
@@ -354,7 +393,11 @@ impl Directory {
         base.is_union = is_union;
         base.identity = identity;
         base.files = files;
-        Ok(base)
+        base.node_part = node_part;
+        match base.check_part() {
+            Ok(()) => Ok(base),
+            Err(reason) => Err(image.corrupt(reason)),
+        }
     }
 }
 

@@ -89,6 +89,9 @@ impl Snapshot {
     ///
     /// # Errors
     /// [`StoreError::Memory`] where there is none.
+    ///
+    /// # Panics
+    /// If this is a part that lacks the rows of a shard that is wanted.
     pub fn cut_base(
         &self,
         shards: Shards,
@@ -134,6 +137,11 @@ impl Snapshot {
         allocate: &AllocateOfShard<'_>,
     ) -> Result<Cut, StoreError> {
         let base = self.base();
+        let has_rows = |shard| base.node_part().is_none_or(|part| part.holds(shard));
+        assert!(
+            wanted.iter().copied().all(has_rows),
+            "a part has rows of its own shards alone"
+        );
         let of_base = |part| self.part_of_base(self.generation_of_part(part));
         let [default, named] =
             LayerKind::ALL.map(|kind| cut_layer(base, kind, shards, wanted, known));
@@ -252,8 +260,12 @@ impl Base {
         Arc::ptr_eq(&own.graphs, &others.graphs) && layouts(&own) == layouts(&others)
     }
 
-    /// The digest of a predicate's edges in both layers: costs a pass over them.
-    fn digest_of(&self, predicate: PredicateId) -> u64 {
+    /// The digest of a predicate's edges in both layers: costs a pass over them, unless this is a part, which was
+    /// told.
+    pub(crate) fn digest_of(&self, predicate: PredicateId) -> u64 {
+        if let Some(part) = &self.node_part {
+            return part.whole.digests[predicate.index()];
+        }
         let mut digest = Xxh3::new();
         for kind in LayerKind::ALL {
             // Those in the other direction are the same.
@@ -268,7 +280,7 @@ impl Base {
 
     /// A base with these segments of each layer, and the named graphs of their edges, which are made where they are not
     /// `known`; of the edges of `rdf:type` where it `has_types`.
-    fn part<'g>(
+    pub(crate) fn part<'g>(
         &self,
         segments: [Segments; 2],
         has_types: bool,
@@ -293,6 +305,7 @@ impl Base {
             declared: self.declared.clone(),
             is_union: self.is_union,
             identity: self.identity,
+            node_part: None,
             files: BaseFiles::default(),
         }
     }

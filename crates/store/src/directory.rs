@@ -466,6 +466,12 @@ impl Directory {
         }
     }
 
+    /// Removes the file by which this is locked: it is no store's then.
+    pub(crate) fn remove_lock_file(&self) -> Result<(), StoreError> {
+        let path = self.path.join(LOCK);
+        fs::remove_file(&path).map_err(|source| StoreError::Io { path, source })
+    }
+
     /// Removes files that nothing in use needs, which a crash may have left. A file that cannot be
     /// removed costs space only.
     pub(crate) fn remove_leftovers(&self, in_use: &InUse) {

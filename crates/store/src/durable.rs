@@ -16,7 +16,7 @@ use jindou_model::SnapshotNumber;
 use crate::delta::{Replay, ReplayError, Snapshot, Transaction};
 use crate::directory::{Current, Directory, FIRST_SNAPSHOT, InUse};
 use crate::log::{self, Folder, Fsync, Log, LogOptions, Recovered, Storage, Ticket};
-use crate::{Base, Identity, Merged, StoreError, verify};
+use crate::{Base, Identity, Merged, PrefixFile, SideLog, StoreError, verify};
 
 /// Bytes of a transaction that go into one record of the log.
 const RECORD_BYTES: usize = 64 << 20;
@@ -189,7 +189,8 @@ impl DurableStore {
     /// Opens the store of a directory at the last transaction in its log.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] with the name of a file that is not as it was written.
+    /// [`StoreError::Corrupt`] with the name of a file that is not as it was written; [`StoreError::NodePart`] of
+    /// the part of a store.
     pub fn open(
         mut directory: Directory,
         options: DurabilityOptions,
@@ -197,6 +198,9 @@ impl DurableStore {
         directory.write_through((options.storage)(directory.path()));
         let mut current = directory.current()?;
         let snapshot = snapshot_at(&directory, current)?;
+        if let Some(part) = snapshot.base().node_part() {
+            return Err(part.refusal(directory.path()));
+        }
         // Where `CURRENT` is of a version without numbers, the checkpoint may have a later one.
         current.snapshot = snapshot.number();
         // Not before it is known that what is current is whole; and before the log may need room.
@@ -589,36 +593,59 @@ impl DurableStore {
         snapshot: &Snapshot,
         to: &Directory,
     ) -> Result<Copied, StoreError> {
-        let generation = snapshot.generation();
         to.begin()?;
-        let files = &snapshot.base().files;
-        let is_linked = from.link_or_copy(&files.names(generation), to)?;
+        let names = snapshot.base().files.names(snapshot.generation());
+        let is_linked = from.link_or_copy(&names, to)?;
         let transaction = Transaction::from_base(snapshot);
         // Also that what was linked or copied is whole.
         snapshot.base().check()?;
-        let has_changes = !transaction.terms.is_empty()
-            || !transaction.forgotten.is_empty()
-            || transaction.stages.iter().any(|stage| !stage.is_empty());
-        let transactions = Vec::from_iter(has_changes.then_some(transaction));
-        // The base is the same one, linked or not, and keeps its identity.
-        let current = Current {
-            generation,
-            merge: files.merge,
-            checkpoint: 0,
-            base: snapshot.base().identity,
-            snapshot: snapshot.number(),
-        };
-        let identity = current.base;
-        new_log(
-            to,
-            &DurabilityOptions::default(),
-            (generation, identity),
-            &transactions,
-        )?
-        .close()?;
-        to.make_current(current)?;
+        let transactions = Vec::from_iter((!transaction.is_empty()).then_some(transaction));
+        go_on_in(to, snapshot, &transactions)?;
         Ok(Copied { is_linked })
     }
+
+    /// Writes a part of the base of a snapshot that has nothing more into another directory, as a store of the same
+    /// snapshot, with its prefixes and streams. The files of the dictionary are linked where that is possible, else
+    /// copied.
+    ///
+    /// # Errors
+    /// As [`DurableStore::copy`].
+    pub(crate) fn write_part(
+        from: &Directory,
+        snapshot: &Snapshot,
+        part: &Base,
+        to: &Directory,
+    ) -> Result<Copied, StoreError> {
+        let generation = snapshot.generation();
+        to.begin()?;
+        let is_linked = from.link_or_copy(&part.files.dictionary_names(generation), to)?;
+        PrefixFile::copy(from, to)?;
+        SideLog::copy(from, to)?;
+        let written = to.write_base(part, generation, snapshot.base().identity)?;
+        snapshot.base().check()?;
+        written.check()?;
+        go_on_in(to, snapshot, &[])?;
+        Ok(Copied { is_linked })
+    }
+}
+
+/// Makes the base of a snapshot current in another directory that has its files, with a log of these transactions.
+/// The base is the same one and keeps its identity.
+fn go_on_in(
+    to: &Directory,
+    snapshot: &Snapshot,
+    transactions: &[Transaction],
+) -> Result<(), StoreError> {
+    let (generation, base) = (snapshot.generation(), snapshot.base());
+    let options = DurabilityOptions::default();
+    new_log(to, &options, (generation, base.identity), transactions)?.close()?;
+    Ok(to.make_current(Current {
+        generation,
+        merge: base.files.merge,
+        checkpoint: 0,
+        base: base.identity,
+        snapshot: snapshot.number(),
+    })?)
 }
 
 /// How a store was copied.

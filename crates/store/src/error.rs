@@ -46,6 +46,22 @@ pub enum StoreError {
         /// The directory.
         path: PathBuf,
     },
+    /// The directory holds the part of a store that one node of a cluster serves.
+    #[error("{}: it is the part of a store that was split: that of {part}; it answers beside the other parts alone: serve it with `jindou serve --location {} --read-only --peers FILE --node {node}`, or use the store that was split", path.display(), path.display())]
+    NodePart {
+        /// The directory.
+        path: PathBuf,
+        /// Of which node, among how many, with how many shards.
+        part: String,
+        /// The node's name.
+        node: String,
+    },
+    /// What is asked for is made of a base, and there are changes since.
+    #[error("{}: it has changes since the last merge; merge them with `jindou compact --location {}` first", path.display(), path.display())]
+    NotMerged {
+        /// The directory.
+        path: PathBuf,
+    },
     /// Another process has the store open, and one of the two would write it.
     #[error("{}: another process is using this store", path.display())]
     Locked {

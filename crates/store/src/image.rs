@@ -99,6 +99,7 @@ impl ImageWriter {
             words: image.slice(self.end..image.len()),
             next: 0,
             checksum: 0,
+            kind: 0,
         })
     }
 
@@ -148,6 +149,8 @@ pub(crate) struct ImageReader {
     next: usize,
     /// 0 of an image in memory, which has none.
     checksum: u64,
+    /// Of its content; 0 of an image in memory.
+    kind: u64,
 }
 
 impl ImageReader {
@@ -161,8 +164,18 @@ impl ImageReader {
         (self.path.clone(), self.data.clone())
     }
 
+    /// Which kind of content it is.
+    pub(crate) fn kind(&self) -> u64 {
+        self.kind
+    }
+
     /// Maps a file and compares its length and checksums.
     pub(crate) fn open(path: &Path, kind: u64) -> Result<Self, StoreError> {
+        Self::open_one_of(path, &[kind])
+    }
+
+    /// As [`ImageReader::open`], of a file that may be of one of some kinds.
+    pub(crate) fn open_one_of(path: &Path, kinds: &[u64]) -> Result<Self, StoreError> {
         let failed = |source: io::Error| StoreError::Io {
             path: path.to_owned(),
             source,
@@ -201,7 +214,7 @@ impl ImageReader {
         if own_checksum != header_checksum(&header) {
             return Err(corrupt("the checksum of its header is wrong"));
         }
-        if file_kind != kind {
+        if !kinds.contains(&file_kind) {
             return Err(corrupt(
                 "it holds another part of the store than its name says",
             ));
@@ -225,6 +238,7 @@ impl ImageReader {
             words: map.slice(border..map.len()),
             next: 0,
             checksum,
+            kind: file_kind,
         })
     }
 

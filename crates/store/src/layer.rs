@@ -13,6 +13,7 @@ use jindou_model::{
 
 use crate::clusters::Clusters;
 use crate::layout::SegmentLayout;
+use crate::node_part::SegmentCounts;
 use crate::segment::{Segment, expand_one};
 
 /// Which layer of a base.
@@ -37,8 +38,10 @@ pub struct Layer {
     pub(crate) clusters: Arc<Clusters>,
     /// Segments by direction and predicate; `rdf:type` has none, its edges are in the clusters.
     pub(crate) segments: [Vec<Option<Segment>>; 2],
-    /// Those of all segments and clusters.
+    /// Those of all segments and clusters; of a part, those of the whole.
     edges: u64,
+    /// Of the part of a node: the counts of each predicate in the whole.
+    whole: Option<Arc<[SegmentCounts]>>,
 }
 
 impl Layer {
@@ -50,6 +53,27 @@ impl Layer {
             edges: clusters.type_edges() + edges,
             clusters: Arc::new(clusters),
             segments,
+            whole: None,
+        }
+    }
+
+    /// The layer of a node's part, as it is read back. A segment of which the node has no row is there, without
+    /// rows: that the whole has the predicate is known.
+    pub(crate) fn of_node(self, whole: Arc<[SegmentCounts]>) -> Self {
+        let mut segments = self.segments;
+        for side in &mut segments {
+            for (segment, counts) in side.iter_mut().zip(&*whole) {
+                if segment.is_none() && counts[0].0 > 0 {
+                    *segment = Some(Segment::from_sorted(&[]));
+                }
+            }
+        }
+        let of_segments = whole.iter().map(|counts| counts[Direction::Out as usize].0);
+        Self {
+            edges: self.clusters.type_edges() + of_segments.sum::<u64>(),
+            segments,
+            whole: Some(whole),
+            ..self
         }
     }
 
@@ -60,10 +84,11 @@ impl Layer {
             clusters: Arc::clone(&self.clusters),
             segments,
             edges: self.edges,
+            whole: None,
         }
     }
 
-    /// Number of edges. Each commit and each look at the server's figures asks for it, so it was
+    /// Number of edges; of the part of a node, those of the whole. Each commit and each look at the server's figures asks for it, so it was
     /// counted when the layer was put together.
     #[must_use]
     pub fn edges(&self) -> u64 {
@@ -103,7 +128,7 @@ impl Layer {
         self.segment(predicate, direction).map(Segment::layout)
     }
 
-    /// Edges and distinct keys of any predicate in the default graph.
+    /// Edges and distinct keys of any predicate in the default graph; of the part of a node, those of the whole.
     #[must_use]
     pub fn counts(&self, predicate: PredicateId, direction: Direction) -> (u64, u64) {
         if predicate == PredicateId::TYPE {
@@ -113,10 +138,25 @@ impl Layer {
             };
             return (self.clusters.type_edges(), keys);
         }
-        self.segment(predicate, direction)
-            .map_or((0, 0), |segment| {
-                (segment.edges() as u64, segment.domain().len() as u64)
-            })
+        match &self.whole {
+            Some(whole) => whole
+                .get(predicate.index())
+                .map_or((0, 0), |it| it[direction as usize]),
+            None => self.counts_of_segment(predicate, direction),
+        }
+    }
+
+    fn counts_of_segment(&self, predicate: PredicateId, direction: Direction) -> (u64, u64) {
+        let segment = self.segment(predicate, direction);
+        segment.map_or((0, 0), |segment| {
+            (segment.edges() as u64, segment.domain().len() as u64)
+        })
+    }
+
+    /// Edges and keys of the segments of a predicate, also of a part.
+    pub(crate) fn own_counts(&self, predicate: PredicateId) -> SegmentCounts {
+        [Direction::Out, Direction::In]
+            .map(|direction| self.counts_of_segment(predicate, direction))
     }
 
     /// The neighbours of a key by any predicate in the default graph.

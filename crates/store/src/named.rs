@@ -10,7 +10,7 @@ use std::sync::Arc;
 use jindou_model::{Direction, IdRanges, Neighbours, PredicateId, TermId};
 
 use crate::base::Base;
-use crate::graph_index::{ByGraph, GraphIndex};
+use crate::graph_index::{ByGraph, Entry, GraphIndex};
 use crate::graph_table::{GraphList, GraphTable};
 use crate::layer::LayerKind;
 use crate::predicate_graphs::{EdgeSets, PredicateGraphs};
@@ -88,6 +88,54 @@ impl NamedGraphs {
     #[inline]
     pub(crate) fn id(&self, number: u32) -> TermId {
         self.graphs.id(number)
+    }
+
+    /// The predicates of a graph's quads, sorted.
+    pub(crate) fn predicates_of(&self, graph: TermId) -> Vec<PredicateId> {
+        let number = self.number(graph);
+        let predicates = number.map(|number| self.by_graph.predicates(number));
+        predicates.into_iter().flatten().collect()
+    }
+
+    /// Number of quads of a graph.
+    pub(crate) fn quads_of(&self, graph: TermId) -> u64 {
+        let number = self.number(graph);
+        number.map_or(0, |number| self.by_graph.quads(number))
+    }
+
+    /// Number of edges of a predicate that the graph of a number has.
+    pub(crate) fn edges_of(&self, graph: u32, predicate: PredicateId) -> u64 {
+        let index = self.part(predicate).map(|part| &part.index);
+        let edges = index.and_then(|index| Some(index.edges(index.entry(graph)?)));
+        edges.unwrap_or(0)
+    }
+
+    /// The graphs that have edges of a predicate, by their numbers, each with how many.
+    pub(crate) fn entries(&self, predicate: PredicateId) -> impl Iterator<Item = (u32, u64)> + '_ {
+        let index = self.part(predicate).map(|part| &part.index);
+        let entries = |index: &'_ GraphIndex| 0..index.len();
+        let entries = index.map_or(0..0, entries);
+        entries.filter_map(move |entry| Some((index?.graph(entry), index?.edges(entry))))
+    }
+
+    /// How many quads there are, by graph and predicate, and nothing of which ones these are.
+    ///
+    /// Costs as [`NamedGraphs::join`].
+    pub(crate) fn without_places(&self) -> Self {
+        let part = |number: usize| {
+            let entry = |(graph, edges)| Entry {
+                graph,
+                edges,
+                listed: 0,
+            };
+            let entries: Vec<Entry> = self
+                .entries(PredicateId(number as u32))
+                .map(entry)
+                .collect();
+            Arc::new(PredicateGraphs::without_places(&entries))
+        };
+        let parts = (0..self.of_predicate.len()).map(part).collect();
+        Self::join(Arc::clone(&self.graphs), parts)
     }
 
     /// Bytes of all of it.
@@ -350,20 +398,6 @@ impl<'a> OfGraph<'a> {
 }
 
 impl Base {
-    /// The predicates of a named graph's quads, sorted.
-    pub(crate) fn predicates_of_graph(&self, graph: TermId) -> Vec<PredicateId> {
-        let number = self.named.number(graph);
-        let predicates = number.map(|number| self.named.by_graph.predicates(number));
-        predicates.into_iter().flatten().collect()
-    }
-
-    /// Number of quads of a named graph.
-    #[must_use]
-    pub fn quads_of_graph(&self, graph: TermId) -> u64 {
-        let number = self.named.number(graph);
-        number.map_or(0, |number| self.named.by_graph.quads(number))
-    }
-
     /// True if a named graph has an edge (subject, object) of a predicate.
     pub(crate) fn has_quad(
         &self,

@@ -91,13 +91,17 @@ impl Partial {
         &self.directory
     }
 
-    /// Takes the place; that is lasting when this returns.
+    /// Takes the place; that is lasting when this returns. A directory of several stores, which is none itself, takes
+    /// it as well.
     ///
     /// # Errors
     /// A place that was taken meanwhile, and what the operating system says.
     pub fn finish(mut self) -> Result<(), StoreError> {
         let path = self.directory.path();
         fs::remove_file(path.join(MARKER)).map_err(|source| failed(path, source))?;
+        if !self.directory.has_store()? {
+            self.directory.remove_lock_file()?;
+        }
         let sync = |path: &Path| {
             let synced = File::open(path).and_then(|folder| folder.sync_all());
             synced.map_err(|source| failed(path, source))

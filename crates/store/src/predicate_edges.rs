@@ -97,11 +97,19 @@ impl Base {
         let segments = LayerKind::ALL
             .map(|kind| [Direction::Out, Direction::In].map(|direction| segment(kind, direction)));
         let part = self.named.part(predicate);
-        let named = self.layer(LayerKind::Named);
         PredicateEdges {
             segments,
             graphs: Arc::clone(part.expect("each predicate has a part")),
-            named: named.counts(predicate, Direction::Out).0,
+            named: self.named_edges(predicate),
+        }
+    }
+
+    /// Edges of a predicate in the layer of named graphs that this base has.
+    fn named_edges(&self, predicate: PredicateId) -> u64 {
+        let layer = self.layer(LayerKind::Named);
+        match predicate {
+            PredicateId::TYPE => layer.clusters().type_edges(),
+            _ => layer.own_counts(predicate)[Direction::Out as usize].0,
         }
     }
 

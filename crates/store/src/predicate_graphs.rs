@@ -3,7 +3,7 @@
 
 use crate::StoreError;
 use crate::column::Column;
-use crate::graph_index::GraphIndex;
+use crate::graph_index::{Entry, GraphIndex};
 use crate::graph_table::GraphTable;
 use crate::image::{ImageReader, ImageWriter};
 use crate::runs::Runs;
@@ -135,6 +135,14 @@ impl PredicateGraphs {
         }
     }
 
+    /// How many edges there are of each graph, and nothing of which ones these are.
+    pub(crate) fn without_places(entries: &[Entry]) -> Self {
+        Self {
+            index: GraphIndex::new(entries, Column::from_values(&[])),
+            ..Self::none()
+        }
+    }
+
     /// True if the runs of which it speaks are there.
     pub(crate) fn fits(&self, runs: &Runs) -> bool {
         match &self.sets {
@@ -170,7 +178,6 @@ impl PredicateGraphs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph_index::Entry;
     use crate::graph_table::GraphCoder;
     use crate::log::Folder;
 

@@ -5,7 +5,7 @@
 //! none. No transaction knows of it: what it says changes how IRIs are shown, and not what is stored.
 
 use crate::StoreError;
-use crate::directory::{Directory, StoreFile};
+use crate::directory::{Directory, StoreFile, copy_file};
 use crate::text_file::TextFile;
 
 pub(crate) const PREFIXES: &str = "PREFIXES";
@@ -61,6 +61,14 @@ impl PrefixFile {
             format!("{name} {iri}")
         };
         FILE.write(directory, prefixes.map(line))
+    }
+
+    /// Copies that of a directory into another one, if there is one.
+    pub(crate) fn copy(from: &Directory, to: &Directory) -> Result<(), StoreError> {
+        match Self::file(from)? {
+            Some(file) => copy_file(&from.path().join(&file.name), &to.path().join(&file.name)),
+            None => Ok(()),
+        }
     }
 
     /// The file, if there is one.

@@ -145,16 +145,33 @@ impl Segment {
     /// where a shard has none.
     #[must_use]
     pub(crate) fn cut(&self, shards: Shards, wanted: impl Fn(ShardId) -> bool) -> Vec<Self> {
-        let mut parts: Vec<Option<Rows>> = shards
-            .all()
-            .map(|shard| wanted(shard).then(Rows::default))
-            .collect();
+        let mut count = 0;
+        let places = shards.all().map(|shard| {
+            wanted(shard).then(|| {
+                count += 1;
+                count - 1
+            })
+        });
+        let places: Vec<Option<usize>> = places.collect();
+        self.cut_by(count, |key| places[shards.owner(key).0 as usize], shards)
+    }
+
+    /// Rows in so many groups, each of which is a segment of its own, perhaps an empty one. The vertices and literals
+    /// of one group are `strides` apart.
+    pub(crate) fn cut_by(
+        &self,
+        groups: usize,
+        group_of: impl Fn(TermId) -> Option<usize>,
+        strides: Shards,
+    ) -> Vec<Self> {
+        let mut parts = vec![Rows::default(); groups];
         let mut row = 0;
         self.domain.for_each(&mut |key| {
             let (begin, end) = self.bounds(row);
-            if let Some(part) = &mut parts[shards.owner(key).0 as usize]
+            if let Some(group) = group_of(key)
                 && !self.run(row).is_empty()
             {
+                let part = &mut parts[group];
                 part.keys.push(key.raw());
                 part.offsets.push(part.neighbours.len() as u64);
                 let neighbours = (begin..end).map(|edge| self.neighbours.get(edge));
@@ -162,8 +179,8 @@ impl Segment {
             }
             row += 1;
         });
-        let wanted = parts.into_iter().flatten();
-        wanted.map(|part| part.segment(shards)).collect()
+        let segments = parts.into_iter().map(|part| part.segment(strides));
+        segments.collect()
     }
 
     /// The segment of these columns, which agree with each other.

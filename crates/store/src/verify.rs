@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::delta::Snapshot;
 use crate::named::{EdgeGraphs, OfGraph};
-use crate::{Base, Layer, LayerKind, Segment, StoreError};
+use crate::{Base, Layer, LayerKind, NodePart, Segment, StoreError};
 use jindou_dictionary::TermTable;
 
 /// A sum over quads that depends on each of them and not on their order.
@@ -95,7 +95,11 @@ pub(crate) fn base(base: &Base, folder: &Path) -> Result<(), StoreError> {
         .map_err(of_base)?;
         for number in 0..base.predicate_count() {
             let predicate = PredicateId(number as u32);
-            predicate_edges(layer, predicate, &known).map_err(|reason| {
+            let checked = match base.node_part() {
+                None => predicate_edges(layer, predicate, &known),
+                Some(part) => rows_of_node(layer, predicate, part, &known),
+            };
+            checked.map_err(|reason| {
                 let mut iri = Vec::new();
                 // Every string was read above.
                 base.push_key(base.predicate_term(predicate), &mut iri);
@@ -164,6 +168,32 @@ fn predicate_edges(
     }
 }
 
+/// The rows of a predicate that the part of a node has: are they its own, and is what it knows of the whole what the
+/// clusters say, which are whole?
+fn rows_of_node(
+    layer: &Layer,
+    predicate: PredicateId,
+    part: &NodePart,
+    known: &dyn Fn(TermId) -> bool,
+) -> Result<(), &'static str> {
+    let whole = layer.clusters.counts_by_subject(predicate);
+    if predicate != PredicateId::TYPE && layer.counts(predicate, Direction::Out) != whole {
+        return Err("what it knows of the whole is not what the table of clusters says");
+    }
+    for direction in [Direction::Out, Direction::In] {
+        let Some(segment) = layer.segment(predicate, direction) else {
+            continue;
+        };
+        segment.check(false, known)?;
+        let mut are_own = true;
+        (segment.domain()).for_each(&mut |key| are_own &= part.has_rows_of(key));
+        if !are_own {
+            return Err("it has rows of another node's shards");
+        }
+    }
+    Ok(())
+}
+
 fn for_each_edge(segment: &Segment, visit: &mut dyn FnMut(TermId, TermId)) {
     segment.domain().for_each(&mut |key| {
         let list = segment.neighbours(key);
@@ -205,7 +235,7 @@ fn named(base: &Base, known: &dyn Fn(TermId) -> bool) -> Result<(), &'static str
     }
     for graph in &graphs {
         let before = by_graph.quads;
-        for predicate in base.predicates_of_graph(*graph) {
+        for predicate in base.named.predicates_of(*graph) {
             let Some(of_graph) = OfGraph::new(base, *graph, predicate) else {
                 return Err("the index of named graphs is out of order");
             };
@@ -217,7 +247,7 @@ fn named(base: &Base, known: &dyn Fn(TermId) -> bool) -> Result<(), &'static str
             debug_assert!(flow.is_continue());
             is_sound &= by_graph.quads - begin == of_graph.edges();
         }
-        is_sound &= by_graph.quads - before == base.quads_of_graph(*graph);
+        is_sound &= by_graph.quads - before == base.named.quads_of(*graph);
     }
     match is_sound && by_edge == by_graph && by_edge.quads == base.named.quads() {
         true => Ok(()),
@@ -248,7 +278,10 @@ pub(crate) fn counts(snapshot: &Snapshot, folder: &Path) -> Result<(), StoreErro
         ControlFlow::Continue(())
     });
     debug_assert!(flow.is_continue());
-    let said = (snapshot.triples(), snapshot.named_quads());
+    let said = match snapshot.base().node_part() {
+        None => (snapshot.triples(), snapshot.named_quads()),
+        Some(_) => snapshot.base().own_quads(),
+    };
     match found == said {
         true => Ok(()),
         false => Err(StoreError::Corrupt {

@@ -106,7 +106,10 @@ fn at_location(
 ) -> anyhow::Result<Database> {
     match (arguments.read_only, arguments.files.is_empty()) {
         (true, true) => {
-            let database = open::to_read(location, engine)?;
+            let database = match arguments.cluster.node {
+                Some(_) => open::to_join(location, engine)?,
+                None => open::to_read(location, engine)?,
+            };
             // The graph is served whatever became of them.
             if let Err(error) = database.show_resting_streams() {
                 note!("streams and continuous queries are not shown: {error}");

@@ -10,10 +10,12 @@ use crate::{open, output};
 /// Predicates shown, the most frequent first; `--json` has all.
 const SHOWN_PREDICATES: usize = 30;
 
+/// Of the part of a store, too.
+///
 /// # Errors
 /// A folder that is no store.
 pub(crate) fn run(arguments: &StatsArguments) -> anyhow::Result<()> {
-    let statistics = open::to_read(&arguments.location, Config::default())?.statistics();
+    let statistics = open::to_join(&arguments.location, Config::default())?.statistics();
     if arguments.json {
         let text = serde_json::to_string_pretty(&statistics);
         let text = text.context("the statistics are no JSON")?;
@@ -29,7 +31,18 @@ pub(crate) fn run(arguments: &StatsArguments) -> anyhow::Result<()> {
 
 fn figures(name: String, statistics: &DatabaseStatistics) -> Table {
     let mut table = Table::new([name, String::new()]);
-    let held = statistics.triples + statistics.named_quads;
+    let held = match &statistics.part {
+        Some(part) => part.triples + part.named_quads,
+        None => statistics.triples + statistics.named_quads,
+    };
+    if let Some(part) = &statistics.part {
+        table.row(["part of the store below".to_owned(), part.of.clone()]);
+        table.row(["triples in the part".to_owned(), thousands(part.triples)]);
+        table.row([
+            "quads of named graphs in the part".to_owned(),
+            thousands(part.named_quads),
+        ]);
+    }
     for (name, count) in [
         ("triples of the default graph", statistics.triples),
         ("quads of named graphs", statistics.named_quads),

@@ -35,6 +35,14 @@ fn files(report: &StoreReport) -> Table {
 
 fn figures(report: &StoreReport) -> Table {
     let mut table = Table::new(["what it holds", ""]);
+    if let Some(part) = &report.part {
+        table.row(["part of the store below".to_owned(), part.of.clone()]);
+        table.row(["triples in the part".to_owned(), thousands(part.triples)]);
+        table.row([
+            "quads of named graphs in the part".to_owned(),
+            thousands(part.named_quads),
+        ]);
+    }
     for (name, count) in [
         ("triples of the default graph", report.triples),
         ("quads of named graphs", report.named_quads),

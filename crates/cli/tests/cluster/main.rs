@@ -2,6 +2,7 @@
 #![cfg(target_os = "linux")]
 
 mod namespaces;
+mod parts;
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -169,8 +170,12 @@ struct Node {
 
 impl Node {
     fn start(folder: &Path, name: &str, options: &[&str]) -> Self {
+        Self::start_at(folder, "store", name, options)
+    }
+
+    fn start_at(folder: &Path, location: &str, name: &str, options: &[&str]) -> Self {
         let mut command = jindou(folder);
-        command.args(["serve", "--read-only", "--location", "store"]);
+        command.args(["serve", "--read-only", "--location", location]);
         command.args(["--bind", "127.0.0.1:0", "--peers", "nodes.toml", "--node"]);
         command.arg(name).args(options).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();

@@ -10,7 +10,7 @@ use jindou_cluster::{
 };
 use jindou_fabric::process::{ProcessFabric, ProcessOptions};
 use jindou_model::NodeId;
-use jindou_store::Snapshot;
+use jindou_store::{NodePart, Snapshot};
 
 use super::copies::{ByMember, Copies, Teller, Telling};
 use super::publish::Publishing;
@@ -66,6 +66,7 @@ impl Membership {
     ) -> Result<(Self, TcpListener), EngineError> {
         let inner = database.inner();
         let graph = inner.graph.load_full();
+        check_part(&graph.snapshot, &options)?;
         let address = options.peers.peers()[options.node.0 as usize]
             .address
             .clone();
@@ -141,6 +142,21 @@ impl Membership {
     }
 }
 
+/// Refuses the part of another node, or by another list.
+fn check_part(snapshot: &Snapshot, options: &ClusterOptions) -> Result<(), EngineError> {
+    let (map, here) = (options.peers.map(), options.node);
+    match snapshot.base().node_part() {
+        Some(part) if (part.map(), part.node()) != (map, here) => {
+            let name = options.peers.peer(here).map_or("", |peer| &peer.name);
+            Err(EngineError::PartOfOther {
+                part: part.to_string(),
+                asked: NodePart::said_of(map, here, name),
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Which snapshot of which store this is: equal where a copy of the store says the same.
 fn identity(snapshot: &Snapshot) -> String {
     let (generation, number, merges) = snapshot.place();
@@ -157,7 +173,8 @@ fn identity_of_written(snapshot: &Snapshot) -> String {
 }
 
 impl Database {
-    /// Makes this database one node of a cluster whose other nodes have copies of the same store: queries are
+    /// Makes this database one node of a cluster whose other nodes have copies of the same store, or their
+    /// [parts](Database::split) of it: queries are
     /// explored over the shards of all. Copies its own shards into memory that the others may read, and meets
     /// them in the background ([`Database::cluster`] says how that is).
     ///
@@ -168,7 +185,8 @@ impl Database {
     ///
     /// # Errors
     /// [`EngineError::Cluster`] for a database that is a node already or in memory, or can be changed and was not
-    /// opened for it, [`EngineError::NodeAddress`] where the node's address cannot be had,
+    /// opened for it, [`EngineError::PartOfOther`] for the part of a store that another node has,
+    /// [`EngineError::NodeAddress`] where the node's address cannot be had,
     /// [`EngineError::Fabric`] and [`EngineError::Link`] where the operating system gives no memory or threads.
     pub fn join(&self, options: ClusterOptions) -> Result<(), EngineError> {
         let inner = self.inner();

@@ -208,6 +208,7 @@ pub(crate) fn assemble(parts: Parts) -> Base {
         declared: Vec::new(),
         is_union: false,
         identity: Identity::random(),
+        node_part: None,
         files: BaseFiles::default(),
     }
 }

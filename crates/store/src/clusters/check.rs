@@ -34,6 +34,21 @@ impl Clusters {
         }
     }
 
+    /// Edges and subjects of a predicate other than `rdf:type`, as all sets together say.
+    pub(crate) fn counts_by_subject(&self, predicate: PredicateId) -> (u64, u64) {
+        let out = Direction::Out as usize;
+        let sets = &self.with_predicate[out].sets;
+        let listed: &[u32] = match predicate.index() < sets.len() {
+            true => sets.get(predicate.index()),
+            false => &[],
+        };
+        listed.iter().fold((0, 0), |(edges, keys), set| {
+            let set = *set as usize;
+            let of_set = self.has[out].edges(set, predicate).unwrap_or(0);
+            (edges + of_set, keys + self.sizes[set])
+        })
+    }
+
     /// Does the table say of a predicate what its edges say?
     pub(crate) fn check_predicate(
         &self,

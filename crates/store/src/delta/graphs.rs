@@ -141,14 +141,14 @@ impl Snapshot {
     #[must_use]
     pub fn named_quads(&self) -> u64 {
         let named = &self.delta.named;
-        self.base().named().quads() + named.added.len() as u64 - named.removed.len() as u64
+        self.base().named_figures().quads() + named.added.len() as u64 - named.removed.len() as u64
     }
 
     /// The part of the quads outside the default graph that the graph of one of them has, on average: as of
     /// the last merge, if most came before it, else as if all graphs were of one size.
     #[must_use]
     pub fn graph_share(&self) -> f64 {
-        let in_base = self.base().named();
+        let in_base = self.base().named_figures();
         match in_base.quads() >= self.named_quads() / 2 && in_base.quads() > 0 {
             true => in_base.share(),
             false => 1.0 / self.named_graphs().max(1) as f64,
@@ -158,7 +158,7 @@ impl Snapshot {
     /// Number of quads of a predicate outside the default graph.
     #[must_use]
     pub fn named_quads_of(&self, predicate: PredicateId) -> u64 {
-        let part = self.base().named().part(predicate);
+        let part = self.base().named_figures().part(predicate);
         let in_base = part.map_or(0, |part| part.index.quads());
         let changes = self.delta.named.edges(predicate);
         changes.map_or(in_base, |changes| {
@@ -170,7 +170,7 @@ impl Snapshot {
     #[must_use]
     pub fn named_graphs(&self) -> u64 {
         let named = &self.delta.named;
-        let with_quads = self.base().named().len() + named.gained.len() - named.lost.len();
+        let with_quads = self.base().named_figures().len() + named.gained.len() - named.lost.len();
         let empty = self.delta.declared.iter();
         let empty = empty.filter(|graph| !self.has_quads(TermId::from_raw(*graph)));
         (with_quads + empty.count()) as u64
@@ -178,7 +178,7 @@ impl Snapshot {
 
     fn has_quads(&self, graph: TermId) -> bool {
         let named = &self.delta.named;
-        if self.base().named().contains(graph) {
+        if self.base().named_figures().contains(graph) {
             !named.lost.contains(graph.raw())
         } else {
             named.gained.contains(graph.raw())
@@ -194,7 +194,7 @@ impl Snapshot {
     /// Calls `visit` with each named graph.
     pub fn for_each_graph(&self, visit: &mut dyn FnMut(TermId)) {
         let named = &self.delta.named;
-        self.base().named().for_each_graph(&mut |graph| {
+        self.base().named_figures().for_each_graph(&mut |graph| {
             if !named.lost.contains(graph.raw()) {
                 visit(graph);
             }
@@ -238,7 +238,7 @@ impl Snapshot {
                 [&delta.added, &delta.removed].map(|set| of_graph(set, graph.raw())),
             ),
             Some(predicate) => (
-                OfGraph::new(self.base(), graph, predicate).map_or(0, |of| of.edges()),
+                self.quads_in_base(graph, predicate),
                 [&delta.added, &delta.removed]
                     .map(|set| of_graph_and_predicate(set, graph, predicate)),
             ),
@@ -246,10 +246,16 @@ impl Snapshot {
         in_base + added.len() as u64 - removed.len() as u64
     }
 
+    fn quads_in_base(&self, graph: TermId, predicate: PredicateId) -> u64 {
+        let figures = self.base().named_figures();
+        let number = figures.number(graph);
+        number.map_or(0, |number| figures.edges_of(number, predicate))
+    }
+
     /// The predicates of a named graph's quads, sorted, and perhaps some that it has no more.
     #[must_use]
     pub fn predicates_of_graph(&self, graph: TermId) -> Vec<PredicateId> {
-        let mut predicates = self.base().predicates_of_graph(graph);
+        let mut predicates = self.base().named_figures().predicates_of(graph);
         let added = &self.delta.named.added;
         let mut range = of_graph(added, graph.raw());
         if range.is_empty() {

@@ -70,6 +70,15 @@ pub struct Transaction {
     pub stages: Vec<Stage>,
 }
 
+impl Transaction {
+    /// True if it changes nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.terms.is_empty()
+            && self.forgotten.is_empty()
+            && self.stages.iter().all(Stage::is_empty)
+    }
+}
+
 /// Why bytes are no transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

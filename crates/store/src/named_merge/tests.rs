@@ -222,7 +222,7 @@ fn compare_edges(base: &Base, predicate: PredicateId, rows: &BTreeSet<Row>) {
 
 fn compare_graph(base: &Base, graph: TermId, own: &BTreeSet<Row>) {
     let predicates: BTreeSet<u32> = own.iter().map(|row| row.0).collect();
-    let found: Vec<u32> = (base.predicates_of_graph(graph).iter())
+    let found: Vec<u32> = (base.named.predicates_of(graph).iter())
         .map(|p| p.0)
         .collect();
     assert_eq!(found, predicates.into_iter().collect::<Vec<_>>());

@@ -1,4 +1,5 @@
-//! `jindou cluster`: what is there beside `jindou serve --peers`? A cluster on one machine, for a first look.
+//! `jindou cluster`: what is there beside `jindou serve --peers`? A cluster on one machine, for a first look, and the
+//! parts of a store that nodes have.
 
 #[cfg(target_os = "linux")]
 mod dev;
@@ -6,6 +7,8 @@ mod dev;
 mod dev_node;
 #[cfg(target_os = "linux")]
 mod dev_store;
+#[cfg(target_os = "linux")]
+mod split;
 
 use crate::cluster_args::ClusterCommand;
 
@@ -15,6 +18,7 @@ use crate::cluster_args::ClusterCommand;
 pub(crate) fn run(command: ClusterCommand) -> anyhow::Result<()> {
     match command {
         ClusterCommand::Dev(arguments) => dev::run(arguments),
+        ClusterCommand::Split(arguments) => split::run(&arguments),
     }
 }
 
