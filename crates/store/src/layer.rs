@@ -88,8 +88,8 @@ impl Layer {
         }
     }
 
-    /// Number of edges; of the part of a node, those of the whole. Each commit and each look at the server's figures asks for it, so it was
-    /// counted when the layer was put together.
+    /// Number of edges; of the part of a node, those of the whole. Each commit and each look at the server's figures
+    /// asks for it, so it was counted when the layer was put together.
     #[must_use]
     pub fn edges(&self) -> u64 {
         self.edges
