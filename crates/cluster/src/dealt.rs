@@ -29,7 +29,7 @@ pub struct DealtTerms {
     /// By node; none of this one, and of those that are lost.
     others: Vec<Option<AskedTerms>>,
     /// Terms of others that were asked for lately: predicates and constants come again and again.
-    met: Mutex<Met>,
+    met: Arc<Mutex<Met>>,
 }
 
 impl DealtTerms {
@@ -62,7 +62,23 @@ impl DealtTerms {
             here,
             own,
             others,
-            met: Mutex::new(met),
+            met: Arc::new(Mutex::new(met)),
+        }
+    }
+
+    /// The same terms, asked for by other connections; what is remembered is the same, too.
+    ///
+    /// # Panics
+    /// If there are not as many `others` as nodes.
+    #[must_use]
+    pub fn by(&self, others: Vec<Option<AskedTerms>>) -> Self {
+        assert_eq!(others.len(), self.others.len(), "each node has a part");
+        Self {
+            map: self.map.clone(),
+            here: self.here,
+            own: Arc::clone(&self.own),
+            others,
+            met: Arc::clone(&self.met),
         }
     }
 

@@ -29,6 +29,7 @@ mod peers;
 mod rows;
 mod secret;
 mod sharded;
+mod workers;
 
 pub use advert::{Advert, AdvertError, BaseTags};
 pub use calls::{
@@ -51,3 +52,4 @@ pub use one_sided::{Offered, OneSided, Publication, ReadCounts, RemoteReads};
 pub use peers::{MOST_NODES, Peer, PeerList, PeersError, WrongPeers};
 pub use secret::{Secret, SecretError};
 pub use sharded::{ChangedLists, Sharded};
+pub use workers::{ThreadStart, ThreadStarts};

@@ -6,12 +6,13 @@ use std::time::Instant;
 
 use jindou_exec::{
     Account, CancellationToken, ForkNode, ForkPolicy, Forks, GraphSource, Limits, MemoryPool,
-    MessageLimits, Messages, Resources, SpillLimits, SubQuery, TermSource, Terms, Workers,
+    MessageLimits, Messages, QueryClass, Resources, SpillLimits, SubQuery, TermSource, Terms,
 };
 use jindou_model::{NodeId, SnapshotNumber, TermId};
 use jindou_partition::ShardMap;
 
 use crate::rows::is_of_graph;
+use crate::workers::{ClassWorkers, ThreadStarts};
 
 /// A message, and the thread that sleeps until it comes, take some tens of microseconds, a list that loads of this
 /// process reach some tens of nanoseconds.
@@ -26,7 +27,7 @@ pub struct LogicalNodes {
     policy: ForkPolicy,
     reads_per_message: u32,
     /// By node.
-    workers: Box<[Workers]>,
+    workers: Box<[ClassWorkers]>,
     by_messages: Option<ByMessages>,
 }
 
@@ -121,19 +122,15 @@ impl ForkMessages {
 }
 
 impl LogicalNodes {
-    /// The nodes that hold the shards of `map`, each with so many threads, which call `start` first.
+    /// The nodes that hold the shards of `map`, each with so many threads for sub-queries of a class, which call what
+    /// `starts` has for that first.
     ///
     /// # Panics
     /// If the operating system refuses a thread.
     #[must_use]
-    pub fn new(
-        map: ShardMap,
-        policy: ForkPolicy,
-        threads: usize,
-        start: &Arc<dyn Fn() + Send + Sync>,
-    ) -> Self {
+    pub fn new(map: ShardMap, policy: ForkPolicy, threads: usize, starts: &ThreadStarts) -> Self {
         let workers = map.nodes();
-        let workers = workers.map(|_| Workers::sleeping(threads.max(1), Arc::clone(start)));
+        let workers = workers.map(|_| ClassWorkers::new(threads, starts));
         Self {
             workers: workers.collect(),
             map,
@@ -240,20 +237,20 @@ impl Forks for AtNode {
             here: to,
             ..self.clone()
         };
-        let workers = &self.nodes.workers[to.0 as usize];
+        let (workers, class) = (&self.nodes.workers[to.0 as usize], sub_query.class());
         let Some(by) = &self.nodes.by_messages else {
             let graph = Arc::clone(&self.graphs[to.0 as usize]);
-            workers.spawn(move || sub_query.run(graph, Arc::new(there)));
+            workers.spawn(class, move || sub_query.run(graph, Arc::new(there)));
             return;
         };
         let from = self.here;
         if let Some(message) = by.nodes[from.0 as usize].encode(sub_query) {
-            workers.spawn(move || there.run_message(from, message));
+            workers.spawn(class, move || there.run_message(from, message));
         }
     }
 
-    fn resume(&self, job: Box<dyn FnOnce() + Send>) {
-        self.nodes.workers[self.here.0 as usize].spawn(job);
+    fn resume(&self, class: QueryClass, job: Box<dyn FnOnce() + Send>) {
+        self.nodes.workers[self.here.0 as usize].spawn(class, job);
     }
 }
 

@@ -375,7 +375,8 @@ pub(crate) fn ground(term: Term, label_of: impl Fn(&str) -> &str) -> Term {
 
 /// What is different between the whole answer to a query without ORDER BY, LIMIT and OFFSET, and
 /// an answer to the query with them.
-pub(crate) fn differ(query: &Query, whole: &Answer, actual: &Answer) -> Option<String> {
+#[must_use]
+pub fn differ(query: &Query, whole: &Answer, actual: &Answer) -> Option<String> {
     match (whole, actual) {
         (Answer::Boolean(left), Answer::Boolean(right)) => {
             (left != right).then(|| "another truth".to_owned())

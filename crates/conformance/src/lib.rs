@@ -34,6 +34,8 @@
 //! | [`record`] | where do the counts of a W3C suite go, for docs/w3c.md? |
 //! | [`update_differential`] | do both hold the same after each update of a sequence? |
 //! | [`unready`] | how is a graph asked that is not ready, or has lost a shard? |
+//! | [`members`], [`processes`] | how is a graph asked that nodes of a cluster have, in this process or as servers? |
+//! | [`hosts`] | how are there several hosts on one machine? |
 //! | [`elsewhere`] | how does a query run whose tables go to another machine and back? |
 //! | [`shrink`] | what is the smallest case that still fails? |
 //!
@@ -58,6 +60,8 @@ pub mod graph_form;
 pub mod graph_history;
 pub mod graph_placement;
 pub mod graph_text;
+#[cfg(target_os = "linux")]
+pub mod hosts;
 pub mod isomorphism;
 pub mod latitude;
 pub mod manifest;
@@ -66,6 +70,8 @@ pub mod members;
 pub mod part;
 pub mod path;
 pub mod path_definition;
+#[cfg(target_os = "linux")]
+pub mod processes;
 pub mod query;
 pub mod query_facts;
 pub mod random;

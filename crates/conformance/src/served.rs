@@ -102,22 +102,36 @@ impl Served {
         headers: &[(String, String)],
         body: &[u8],
     ) -> io::Result<Reply> {
-        let stream = TcpStream::connect(self.address)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        let mut head = format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n");
-        head.push_str("Connection: close\r\n");
-        if !body.is_empty() {
-            head.push_str(&format!("Content-Length: {}\r\n", body.len()));
-        }
-        for (name, value) in headers {
-            head.push_str(&format!("{name}: {value}\r\n"));
-        }
-        head.push_str("\r\n");
-        let mut connection = BufReader::new(stream);
-        connection.get_mut().write_all(head.as_bytes())?;
-        connection.get_mut().write_all(body)?;
-        reply(&mut connection, method)
+        request(self.address, host, (method, target), headers, body)
     }
+}
+
+/// One request to a server anywhere, as [`Served::send`].
+///
+/// # Errors
+/// As there.
+pub fn request(
+    address: SocketAddr,
+    host: &str,
+    (method, target): (&str, &str),
+    headers: &[(String, String)],
+    body: &[u8],
+) -> io::Result<Reply> {
+    let stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut head = format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n");
+    head.push_str("Connection: close\r\n");
+    if !body.is_empty() {
+        head.push_str(&format!("Content-Length: {}\r\n", body.len()));
+    }
+    for (name, value) in headers {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    head.push_str("\r\n");
+    let mut connection = BufReader::new(stream);
+    connection.get_mut().write_all(head.as_bytes())?;
+    connection.get_mut().write_all(body)?;
+    reply(&mut connection, method)
 }
 
 impl Drop for Served {

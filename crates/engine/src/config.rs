@@ -9,9 +9,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use jindou_cluster::{ThreadStart as ClusterStart, ThreadStarts};
 use jindou_exec::{
-    CancellationToken, ForkPolicy, GraphSource, MemoryPool, MessageLimits, ServiceCaller,
-    SpillLimits, TermSource, Transport,
+    ByClass, CancellationToken, ForkPolicy, GraphSource, MemoryPool, MessageLimits, QueryClass,
+    ServiceCaller, SpillLimits, TermSource, Transport,
 };
 use jindou_ingest::{Contexts, ThreadStart};
 use jindou_model::ShardId;
@@ -45,6 +46,8 @@ pub struct Config {
     pub contexts: Contexts,
     /// What each thread that heavy queries share calls when it begins. Default: nothing.
     pub worker_start: Option<ThreadStart>,
+    /// What each thread calls when it begins that answers light queries of other nodes of a cluster. Default: nothing.
+    pub light_start: Option<ThreadStart>,
     /// What each thread calls when it begins that reads a long text of an update or a document;
     /// without it they are read on threads of their callers. Default: nothing.
     pub reading_start: Option<ThreadStart>,
@@ -286,6 +289,7 @@ impl Default for Config {
             memory_pool: None,
             contexts: Contexts::default(),
             worker_start: None,
+            light_start: None,
             reading_start: None,
             update_start: None,
             query_timeout: None,
@@ -397,6 +401,8 @@ pub struct QueryOptions {
     pub max_cost: Option<f64>,
     /// Threads that it may use; else the database's setting.
     pub threads: Option<usize>,
+    /// How other nodes of a cluster take what they get of it: a light query that sends them many rows turns heavy.
+    pub class: QueryClass,
     /// What relative IRIs in the query are resolved against.
     pub base: Option<NamedNode>,
     /// Which endpoints SERVICE may call; the database's setting must allow them, too.
@@ -404,6 +410,21 @@ pub struct QueryOptions {
     /// Refuse a query that would wait for others, as one with SERVICE does, with
     /// [`EngineError::WouldWait`](crate::EngineError::WouldWait): for threads that must not block.
     pub must_not_wait: bool,
+}
+
+impl Config {
+    /// What threads call first that work for queries of other nodes.
+    pub(crate) fn thread_starts(&self) -> ThreadStarts {
+        let starts = ByClass {
+            light: &self.light_start,
+            heavy: &self.worker_start,
+        };
+        let nothing = || Arc::new(|| ()) as ClusterStart;
+        starts.map(|_, start| {
+            let start = start.as_ref();
+            start.map_or_else(nothing, |start| Arc::clone(&start.0))
+        })
+    }
 }
 
 #[cfg(all(test, unix))]

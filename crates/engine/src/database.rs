@@ -354,7 +354,7 @@ impl Database {
                 cached_plans: config.cached_plans,
             }),
             planned_quads: AtomicU64::new(quads),
-            shards: LastShards::new(&config, &start),
+            shards: LastShards::new(&config),
             workers: Arc::new(Workers::with_start(config.threads.saturating_sub(1), start)),
             streams,
             prefixes: Prefixes::new(is_read_only),
@@ -556,7 +556,7 @@ impl Database {
             let inner = &*self.inner;
             let seed = inner.next_seed();
             let results = Running::start(
-                inner.shards.asked(Arc::clone(&graph), &inner.config)?,
+                (inner.shards).asked(Arc::clone(&graph), &inner.config, options.class)?,
                 prepared,
                 &options,
                 &inner.config,

@@ -84,8 +84,8 @@ pub use jindou_cluster::RemoteReads;
 #[cfg(target_os = "linux")]
 pub use jindou_cluster::{MailCounts, MemberStatus, PeerList, PeersError, Presence, Secret};
 pub use jindou_exec::{
-    CancellationToken, FREE_BYTES, ForkPolicy, Forked, MemoryPool, MessageLimits, Reservation,
-    ServiceCall, ServiceCaller, ServiceError, ServiceNext, ServiceRows, SpillLimits,
+    CancellationToken, FREE_BYTES, ForkPolicy, Forked, MemoryPool, MessageLimits, QueryClass,
+    Reservation, ServiceCall, ServiceCaller, ServiceError, ServiceNext, ServiceRows, SpillLimits,
     SubQueryWireError, WireError,
 };
 pub use jindou_ingest as ingest;

@@ -148,6 +148,7 @@ impl Running {
             transport: config.transport.as_ref().map(|by| Arc::clone(&by.0)),
             materialized,
             forks,
+            class: options.class,
         };
         let begin = || {
             let cx = Arc::new(Context::new(&plan, parts)?);

@@ -21,7 +21,7 @@ use jindou_cluster::SeenGraph;
 use jindou_cluster::{
     ChangedLists, LinkOptions, NodeGraphs, NodeTerms, Offered, OneSided, RemoteReads, Sharded,
 };
-use jindou_exec::{Forks, GraphSource, TermSource};
+use jindou_exec::{Forks, GraphSource, QueryClass, TermSource};
 use jindou_fabric::FabricError;
 use jindou_model::{Direction, NodeId, PredicateId, ShardId, TermId};
 use jindou_store::{Cut, LayerKind, Snapshot};
@@ -93,15 +93,15 @@ struct CutGraph {
 
 impl LastShards {
     /// For a database of these settings.
-    pub(crate) fn new(config: &Config, start: &Arc<dyn Fn() + Send + Sync>) -> Self {
+    pub(crate) fn new(config: &Config) -> Self {
         let options = LinkOptions::default();
         Self {
-            nodes: (config.nodes > 1).then(|| Nodes::new(config, start, &options)),
+            nodes: (config.nodes > 1).then(|| Nodes::new(config, &options)),
             ..Self::default()
         }
     }
 
-    /// What queries of a graph ask, each at the next node.
+    /// What queries of a graph ask that are of a class, each at the next node.
     ///
     /// # Errors
     /// As [`LastShards::source`].
@@ -109,6 +109,7 @@ impl LastShards {
         &self,
         graph: Arc<StoredGraph>,
         config: &Config,
+        class: QueryClass,
     ) -> Result<Asked, EngineError> {
         #[cfg(target_os = "linux")]
         if let Some(membership) = self.membership() {
@@ -116,7 +117,7 @@ impl LastShards {
                 source,
                 terms,
                 forks,
-            } = membership.seen(&graph)?;
+            } = membership.seen(&graph, class)?;
             let dealt = config.deal_terms.then_some(terms);
             return Ok(Asked {
                 terms: before_terms(dealt, &graph, config),
@@ -253,7 +254,7 @@ impl LastShards {
             let source = before(Arc::clone(&graph) as _, config);
             return Ok(Asked::in_place(graph, source));
         }
-        self.asked(graph, config)
+        self.asked(graph, config, QueryClass::Light)
     }
 
     /// True if the process is a node of a cluster.

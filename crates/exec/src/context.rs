@@ -11,6 +11,7 @@ use jindou_plan::physical::{ConstId, Dataset, Plan, Slot, Windows};
 use oxrdf::TermRef;
 
 use crate::account::Account;
+use crate::class::QueryClass;
 use crate::fork::{ForkCounts, Forked, Forks, QueryMessages};
 use crate::spill::{self, Space, SpillLimits};
 use crate::table::Table;
@@ -235,6 +236,8 @@ pub struct SharedContext {
     /// What a thread does whose rows nobody has room for.
     meanwhile: OnceLock<Meanwhile>,
     pub(crate) fork_counts: ForkCounts,
+    /// It is heavy, or has turned so.
+    is_heavy: AtomicBool,
     /// The stack for a recursion over the plan, or over what is made of it.
     pub(crate) stack: Stack,
     /// How many operators of the plan can spill at the same time.
@@ -285,6 +288,8 @@ pub struct ContextParts {
     pub materialized: Arc<MaterializedRows>,
     /// How rows go on at other nodes; without it there are none.
     pub forks: Option<Arc<dyn Forks>>,
+    /// As other nodes are to take what they get of it.
+    pub class: QueryClass,
 }
 
 /// What the parts of a [`Context`] are made of, whoever says it.
@@ -305,6 +310,7 @@ pub(crate) struct Assembly {
     pub(crate) threads: usize,
     pub(crate) transport: Option<Arc<dyn Transport>>,
     pub(crate) materialized: Arc<MaterializedRows>,
+    pub(crate) class: QueryClass,
     /// The number of the first solution that is numbered here.
     pub(crate) first_solution: u64,
     pub(crate) stack: Stack,
@@ -334,6 +340,7 @@ impl Context {
             transport,
             materialized,
             forks,
+            class,
         } = parts;
         let dataset = plan
             .dataset
@@ -358,6 +365,7 @@ impl Context {
             threads,
             transport,
             materialized,
+            class,
             first_solution: 0,
             stack,
             messages: QueryMessages::default(),
@@ -419,6 +427,7 @@ impl Context {
             materialized: parts.materialized,
             meanwhile: OnceLock::new(),
             fork_counts: ForkCounts::default(),
+            is_heavy: AtomicBool::new(parts.class == QueryClass::Heavy),
             stack: parts.stack,
             spilling_operators,
             ids: parts.ids,
@@ -461,6 +470,20 @@ impl Context {
 }
 
 impl SharedContext {
+    /// How other nodes are to take what they get of the query from now on.
+    #[must_use]
+    pub fn class(&self) -> QueryClass {
+        match self.is_heavy.load(Ordering::Relaxed) {
+            true => QueryClass::Heavy,
+            false => QueryClass::Light,
+        }
+    }
+
+    /// From now on it is heavy: no query becomes light again.
+    pub(crate) fn turn_heavy(&self) {
+        self.is_heavy.store(true, Ordering::Relaxed);
+    }
+
     /// Sub-queries that the query had other nodes answer, and their rows, so far.
     #[must_use]
     pub fn forked(&self) -> Forked {

@@ -7,6 +7,7 @@
 mod access;
 mod account;
 mod blocks;
+mod class;
 mod context;
 mod discard;
 mod error;
@@ -30,6 +31,7 @@ mod transport;
 mod workers;
 
 pub use account::{Account, FREE_BYTES, MemoryPool, Reservation};
+pub use class::{ByClass, QueryClass};
 pub use context::{
     CancellationToken, Context, ContextParts, Held, Limits, Measured, SharedContext,
 };

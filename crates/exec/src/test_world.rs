@@ -12,7 +12,7 @@ use jindou_plan::physical::{Form, Node, Operator as Planned, Plan, RememberedIds
 use tempfile::TempDir;
 
 use crate::context::{CancellationToken, Context, ContextParts, Limits};
-use crate::{Catalogue, GraphSource, SpillLimits, TermSource, Terms};
+use crate::{Catalogue, GraphSource, QueryClass, SpillLimits, TermSource, Terms};
 
 /// A graph without a quad.
 pub(crate) struct Empty;
@@ -216,6 +216,7 @@ impl World {
             transport: None,
             materialized: Arc::default(),
             forks: None,
+            class: QueryClass::Light,
         };
         Self {
             cx: Context::new(&plan, parts).expect("a shallow plan"),

@@ -18,8 +18,8 @@ use jindou_engine::results::{
     WriteError, write_boolean,
 };
 use jindou_engine::{
-    AddressPolicy, Database, EngineError, Graph, MemoryPool, QueryOptions, QueryResults,
-    Reservation, Solutions,
+    AddressPolicy, Database, EngineError, Graph, MemoryPool, QueryClass, QueryOptions,
+    QueryResults, Reservation, Solutions,
 };
 use oxrdf::NamedNode;
 use tokio::sync::{Semaphore, oneshot};
@@ -436,6 +436,7 @@ impl Executor {
             cancellation: Some(listed.token()),
             progress: Some(listed.new_progress()),
             services: Some(self.services.clone()),
+            class: QueryClass::Heavy,
             ..query.options()
         };
         let began = Instant::now();

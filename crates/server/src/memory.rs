@@ -7,7 +7,7 @@ use jindou_engine::ingest::ThreadStart;
 use jindou_engine::{Config, MemoryPool, Reservation};
 
 use crate::error::Refusal;
-use crate::threads::HeavyPriority;
+use crate::threads::{HeavyPriority, take_short_turns};
 
 /// What all queries may hold together where the machine does not tell its memory.
 const UNKNOWN_TOTAL_BYTES: u64 = 4 << 30;
@@ -61,6 +61,7 @@ impl MemoryLimits {
         config.query_memory_bytes = self.query_bytes;
         config.memory_pool = Some(Arc::new(MemoryPool::new(counted(self.total_bytes))));
         config.worker_start = Some(ThreadStart::new(move || heavy_priority.take()));
+        config.light_start = Some(ThreadStart::new(take_short_turns));
         config.reading_start = Some(ThreadStart::new(move || heavy_priority.take_to_read()));
         config.update_start = Some(ThreadStart::new(move || heavy_priority.take_to_update()));
         config

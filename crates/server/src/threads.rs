@@ -61,16 +61,18 @@ pub(crate) const PLAIN_TEXT_BYTES: usize = 2 << 10;
 /// # Errors
 /// What the operating system says.
 pub fn runtime() -> io::Result<tokio::runtime::Runtime> {
-    let start = || {
-        // Older systems know no short turns.
-        if let Err(error) = jindou_fabric::schedule::take_short_turns() {
-            tracing::debug!(%error, "a thread takes turns as long as those of others");
-        }
-    };
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
-        .on_thread_start(start)
+        .on_thread_start(take_short_turns)
         .build()
+}
+
+/// Has this thread get a core soon when it wakes, as those that answer light queries do.
+pub(crate) fn take_short_turns() {
+    // Older systems know no short turns.
+    if let Err(error) = jindou_fabric::schedule::take_short_turns() {
+        tracing::debug!(%error, "a thread takes turns as long as those of others");
+    }
 }
 
 /// Threads that are kept for the next work of their kind when they have none: of those for long

@@ -6,6 +6,7 @@ mod arrows;
 mod brokers;
 mod checks;
 mod clients;
+mod cluster;
 mod dist;
 mod metadata;
 mod packaging;
@@ -28,6 +29,7 @@ cargo xtask COMMAND
   test [--quick]       arrows, formatting, lints and all tests (--quick: without lints)
   test --brokers       lints and tests of the features kafka and mqtt, with real brokers
   test --clients       clients of Python, Node and Java against a server; they are fetched
+  test --cluster       W3C suites, LUBM, WatDiv, SSB, random queries and updates over clusters of processes
   test --vocabularies  vocabularies and files of tests beside another parser; they are fetched
   w3c                  run the W3C suites and make docs/w3c.md of what they record
   dist                 a static program with manual, completions, package of Debian and checksums,
@@ -47,6 +49,7 @@ fn main() -> anyhow::Result<ExitCode> {
         ["test", "--quick"] => checks::run(root(), false)?,
         ["test", "--brokers"] => brokers::run(root())?,
         ["test", "--clients"] => clients::run(root())?,
+        ["test", "--cluster"] => cluster::run(root())?,
         ["test", "--vocabularies"] => vocabularies::run(root())?,
         ["dist"] => dist::run(root(), true)?,
         ["dist", "--no-archive"] => dist::run(root(), false)?,

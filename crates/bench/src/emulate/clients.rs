@@ -5,9 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use jindou_datagen::lubm::{LightClass, LightLoad, LightQuery, Lubm};
-use jindou_engine::{Database, QueryOptions};
+use jindou_engine::{Database, QueryClass, QueryOptions};
+use jindou_fabric::pace::{self, LongWork};
+use jindou_server::HeavyPriority;
 use serde::{Deserialize, Serialize};
 
+use super::Beside;
 use crate::{BenchError, run};
 
 /// Queries drawn for each client, which starts over when it has run them all.
@@ -31,8 +34,8 @@ pub(crate) struct Load {
     pub(super) clients: u32,
     /// The number of the first: each draws constants of its own.
     pub(super) first: u32,
-    /// One more client asks [`HEAVY`].
-    pub(super) is_heavy: bool,
+    /// One more client asks [`HEAVY`], so.
+    pub(super) heavy: Beside,
     /// How long, in milliseconds.
     pub(super) millis: u64,
 }
@@ -63,7 +66,11 @@ impl Load {
             let part = Self {
                 clients,
                 first,
-                is_heavy: self.is_heavy && node == 0,
+                heavy: if node == 0 {
+                    self.heavy
+                } else {
+                    Beside::Nothing
+                },
                 ..self.clone()
             };
             first += clients;
@@ -75,7 +82,7 @@ impl Load {
 
     /// True if somebody asks something.
     pub(crate) fn has_clients(&self) -> bool {
-        self.clients > 0 || self.is_heavy
+        self.clients > 0 || self.heavy != Beside::Nothing
     }
 
     /// Draws the queries, and asks some of them: plans are made then, and memory is met.
@@ -89,8 +96,8 @@ impl Load {
         for query in clients.iter().flat_map(|drawn| &drawn[..DRAWN / 10]) {
             run::as_ids(database, &query.text, 1)?;
         }
-        if self.is_heavy {
-            run::as_ids_with(database, HEAVY, QueryOptions::default())?;
+        if self.heavy != Beside::Nothing {
+            run::as_ids_with(database, HEAVY, heavy_options())?;
         }
         Ok(Drawn {
             load: self,
@@ -104,7 +111,8 @@ impl Drawn {
     pub(crate) fn ask(&self, database: &Database) -> Result<Waits, BenchError> {
         let length = Duration::from_millis(self.load.millis);
         let is_over = &AtomicBool::new(false);
-        let heavy = u32::from(self.load.is_heavy);
+        let priority = self.load.heavy.priority();
+        let heavy = u32::from(priority.is_some());
         let begin = &Barrier::new((self.load.clients + heavy) as usize);
         std::thread::scope(|scope| {
             let clients = self.clients.iter().map(|drawn| {
@@ -114,8 +122,10 @@ impl Drawn {
                 })
             });
             let clients: Vec<_> = clients.collect();
-            let heavy = (self.load.is_heavy).then(|| {
+            let heavy = priority.map(|priority| {
                 scope.spawn(move || {
+                    priority.take();
+                    let _long = begin_long_work(priority);
                     begin.wait();
                     heavy_ones(database, is_over)
                 })
@@ -137,6 +147,23 @@ impl Drawn {
             }
             Ok(waits)
         })
+    }
+}
+
+/// Has light queries get cores soon beside a heavy one, where it is to leave them to these.
+fn begin_long_work(priority: HeavyPriority) -> Option<LongWork> {
+    if priority == HeavyPriority::Same {
+        return None;
+    }
+    // Without it they wait for some milliseconds.
+    let _is_interrupted = pace::interrupt_long_work();
+    Some(LongWork::begin())
+}
+
+fn heavy_options() -> QueryOptions {
+    QueryOptions {
+        class: QueryClass::Heavy,
+        ..QueryOptions::default()
     }
 }
 
@@ -167,7 +194,7 @@ fn heavy_ones(database: &Database, is_over: &AtomicBool) -> Result<Vec<u64>, Ben
     let mut waits = Vec::new();
     while !is_over.load(Ordering::Relaxed) {
         let begin = Instant::now();
-        run::as_ids_with(database, HEAVY, QueryOptions::default())?;
+        run::as_ids_with(database, HEAVY, heavy_options())?;
         waits.push(u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX));
     }
     Ok(waits)
@@ -184,7 +211,7 @@ mod tests {
             weights: [1, 2, 3, 4, 5, 6],
             clients: 3,
             first: 7,
-            is_heavy: true,
+            heavy: Beside::Same,
             millis: 1_000,
         };
         let text = serde_json::to_string(&load).unwrap();
@@ -205,19 +232,20 @@ mod tests {
             weights: [1; CLASSES],
             clients: 5,
             first: 0,
-            is_heavy: true,
+            heavy: Beside::Classes,
             millis: 1,
         };
         let (own, others) = load.dealt(3);
-        let all: Vec<(u32, u32, bool)> = std::iter::once(&own)
+        let all: Vec<(u32, u32, Beside)> = std::iter::once(&own)
             .chain(&others)
-            .map(|part| (part.clients, part.first, part.is_heavy))
+            .map(|part| (part.clients, part.first, part.heavy))
             .collect();
-        assert_eq!(all, [(2, 0, true), (2, 2, false), (1, 4, false)]);
+        let none = Beside::Nothing;
+        assert_eq!(all, [(2, 0, Beside::Classes), (2, 2, none), (1, 4, none)]);
         assert!(
             !Load {
                 clients: 0,
-                is_heavy: false,
+                heavy: Beside::Nothing,
                 ..load
             }
             .has_clients()

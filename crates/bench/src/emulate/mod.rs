@@ -3,7 +3,8 @@
 //!
 //! The mixed workload of the Wukong paper (section 7.5): six classes of light queries, each about a constant
 //! that is drawn among all entities of its kind, as frequent as the reciprocals of their latencies. The same
-//! clients ask one node, and each number of nodes, alone and beside one client of heavy queries. Logical
+//! clients ask one node, and each number of nodes: alone, beside one client of heavy queries that each node runs when a
+//! core is idle, and beside one whose parts have the priority of all. Logical
 //! nodes share this process, and a query enters at one after the other; of processes each has its own
 //! clients. All share the cores of one machine.
 
@@ -15,6 +16,8 @@ use std::time::Duration;
 
 use jindou_datagen::lubm::{LightClass, LightLoad, Lubm};
 use jindou_engine::{Database, NodeFabric, Shards};
+use jindou_server::HeavyPriority;
+use serde::{Deserialize, Serialize};
 
 use self::clients::CLASSES;
 pub(crate) use self::clients::{Load, Waits};
@@ -47,6 +50,31 @@ pub struct Options {
     pub length: Duration,
 }
 
+/// What light queries have beside them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Beside {
+    /// Nothing.
+    Nothing,
+    /// A heavy query, which all nodes run as one: when a core is idle.
+    Classes,
+    /// A heavy query that is run as any other.
+    Same,
+}
+
+impl Beside {
+    const ALL: [Self; 3] = [Self::Nothing, Self::Classes, Self::Same];
+
+    /// When the threads of the heavy query run.
+    fn priority(self) -> Option<HeavyPriority> {
+        match self {
+            Self::Nothing => None,
+            Self::Classes => Some(HeavyPriority::Idle),
+            Self::Same => Some(HeavyPriority::Same),
+        }
+    }
+}
+
 /// Queries by which the latency of a class is known.
 const ALONE: usize = 2_000;
 /// The sum of all weights, nearly.
@@ -64,23 +92,23 @@ pub fn measure(options: &Options, mut note: impl FnMut(&str)) -> Result<EmulateR
     let mut classes = None;
     let mut runs = Vec::new();
     for &nodes in &options.nodes {
-        note(&format!("loading, {nodes} nodes"));
-        let mut asked = places.start_or_load(&nodes_options(options, nodes))?;
-        let alone = match classes {
-            Some(alone) => alone,
-            None => *classes.insert(alone(asked.database(), data)?),
-        };
-        for is_heavy in [false, true] {
-            note(&format!("{nodes} nodes{}", report::beside(is_heavy)));
+        for heavy in Beside::ALL {
+            note(&format!("loading, {nodes} nodes"));
+            let mut asked = places.start_or_load(&nodes_options(options, nodes, heavy))?;
+            let alone = match classes {
+                Some(alone) => alone,
+                None => *classes.insert(alone(asked.database(), data)?),
+            };
+            note(&format!("{nodes} nodes{}", heavy.text()));
             let load = Load {
                 universities: options.universities,
                 weights: weights(&alone),
                 clients: options.clients,
                 first: 0,
-                is_heavy,
+                heavy,
                 millis: u64::try_from(options.length.as_millis()).unwrap_or(u64::MAX),
             };
-            runs.push(run_of(nodes, is_heavy, asked.ask(&load)?));
+            runs.push(run_of(nodes, heavy, asked.ask(&load)?));
         }
     }
     let alone = classes.unwrap_or_default();
@@ -129,7 +157,7 @@ fn weights(alone: &[f64; CLASSES]) -> [u32; CLASSES] {
     reciprocals.map(|one| (one / sum * WEIGHTS).round().max(1.0) as u32)
 }
 
-fn nodes_options(options: &Options, nodes: u32) -> nodes::Options {
+fn nodes_options(options: &Options, nodes: u32, heavy: Beside) -> nodes::Options {
     nodes::Options {
         universities: options.universities,
         folder: options.folder.clone(),
@@ -137,13 +165,14 @@ fn nodes_options(options: &Options, nodes: u32) -> nodes::Options {
         shards: options.shards,
         fabric: options.fabric,
         processes: options.processes.clone().filter(|_| nodes > 1),
+        heavy_priority: Some(heavy.priority().unwrap_or_default()),
         only: None,
         runs: 1,
     }
 }
 
 /// What one run gave, at all nodes.
-fn run_of(nodes: u32, is_heavy: bool, waits: Vec<Waits>) -> EmulateRun {
+fn run_of(nodes: u32, beside: Beside, waits: Vec<Waits>) -> EmulateRun {
     let mut classes: [Vec<Duration>; CLASSES] = Default::default();
     let (mut queries, mut queries_per_second) = (0, 0.0);
     let mut heavy = Vec::new();
@@ -161,7 +190,7 @@ fn run_of(nodes: u32, is_heavy: bool, waits: Vec<Waits>) -> EmulateRun {
     }
     EmulateRun {
         nodes,
-        is_heavy,
+        beside,
         queries,
         queries_per_second,
         classes: classes.into_iter().map(Percentiles::of).collect(),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::Beside;
 use crate::BenchError;
 use crate::machine::Machine;
 use crate::percentiles::Percentiles;
@@ -30,7 +31,7 @@ pub struct EmulateReport {
     pub seconds: f64,
     /// The classes.
     pub classes: Vec<ClassLatency>,
-    /// By number of nodes, each alone and then beside heavy queries.
+    /// By number of nodes, each alone and then beside heavy queries of either priority.
     pub runs: Vec<EmulateRun>,
 }
 
@@ -50,8 +51,8 @@ pub struct ClassLatency {
 pub struct EmulateRun {
     /// Nodes.
     pub nodes: u32,
-    /// Whether a heavy query ran all the time.
-    pub is_heavy: bool,
+    /// What ran all the time.
+    pub beside: Beside,
     /// Light queries that were answered,
     pub queries: u64,
     /// and how many a second.
@@ -62,11 +63,23 @@ pub struct EmulateRun {
     pub heavy: Option<Percentiles>,
 }
 
-/// What is said of a run beside heavy queries.
-pub(super) fn beside(is_heavy: bool) -> &'static str {
-    match is_heavy {
-        true => ", beside a heavy query",
-        false => "",
+impl Beside {
+    /// What is said of a run.
+    pub(super) fn text(self) -> &'static str {
+        match self {
+            Self::Nothing => "",
+            Self::Classes => ", beside a heavy query",
+            Self::Same => ", beside a heavy query of the same priority",
+        }
+    }
+
+    /// The same as a word.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Nothing => "-",
+            Self::Classes => "idle",
+            Self::Same => "same",
+        }
     }
 }
 
@@ -85,7 +98,7 @@ impl EmulateReport {
     fn quiet(&self, nodes: u32) -> Option<&EmulateRun> {
         self.runs
             .iter()
-            .find(|run| run.nodes == nodes && !run.is_heavy)
+            .find(|run| run.nodes == nodes && run.beside == Beside::Nothing)
     }
 
     /// How many times as many queries a second a run answers as the first one, which is quiet.
@@ -105,8 +118,11 @@ impl EmulateReport {
         std::fs::create_dir_all(folder).map_err(BenchError::io(folder))?;
         let mut plots = vec![("throughput".to_owned(), self.throughput())];
         for run in &self.runs {
-            let heavy = if run.is_heavy { "-heavy" } else { "" };
-            plots.push((format!("cdf-{}{heavy}", run.nodes), self.distributions(run)));
+            let name = match run.beside {
+                Beside::Nothing => format!("cdf-{}", run.nodes),
+                beside => format!("cdf-{}-heavy-{}", run.nodes, beside.word()),
+            };
+            plots.push((name, self.distributions(run)));
         }
         let mut paths = Vec::new();
         for (name, chart) in plots {
@@ -129,16 +145,16 @@ impl EmulateReport {
     }
 
     fn throughput(&self) -> Chart {
-        let series = [false, true].map(|is_heavy| Series {
-            name: match is_heavy {
-                false => "alone".to_owned(),
-                true => "beside a heavy query".to_owned(),
+        let series = Beside::ALL.map(|beside| Series {
+            name: match beside {
+                Beside::Nothing => "alone".to_owned(),
+                beside => beside.text().trim_start_matches(", ").to_owned(),
             },
-            points: (self.runs.iter().filter(|run| run.is_heavy == is_heavy))
+            points: (self.runs.iter().filter(|run| run.beside == beside))
                 .map(|run| (f64::from(run.nodes), run.queries_per_second))
                 .collect(),
-            colour: usize::from(is_heavy),
-            is_dashed: is_heavy,
+            colour: beside as usize,
+            is_dashed: beside != Beside::Nothing,
         });
         Chart {
             title: "Light queries a second, by nodes".to_owned(),
@@ -163,7 +179,7 @@ impl EmulateReport {
             title: format!(
                 "Latency of classes, {} nodes{}",
                 run.nodes,
-                beside(run.is_heavy)
+                run.beside.text()
             ),
             subtitle: self.setting(),
             x: Axis::log("latency, us"),
@@ -202,7 +218,7 @@ impl Display for EmulateReport {
                 .map(|quiet| quiet.mean(|class| class.p99_us));
             table.row([
                 run.nodes.to_string(),
-                if run.is_heavy { "1" } else { "-" }.to_owned(),
+                run.beside.word().to_owned(),
                 thousands(run.queries_per_second.round() as u64),
                 format!("{:.2}", self.against_first(run)),
                 format!("{:.1}", run.mean(|class| class.median_us)),
@@ -216,7 +232,10 @@ impl Display for EmulateReport {
         writeln!(f, "{table}")?;
         let mut headings = vec!["us".to_owned(), "share".to_owned(), "alone".to_owned()];
         for run in &self.runs {
-            let heavy = if run.is_heavy { " heavy" } else { "" };
+            let heavy = match run.beside {
+                Beside::Nothing => String::new(),
+                beside => format!(" {}", beside.word()),
+            };
             headings.push(format!("{}{heavy} p50", run.nodes));
             headings.push("p99".to_owned());
         }

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use jindou_datagen::lubm::{Lubm, QUERIES};
 use jindou_engine::ingest::{LoadOptions, Progress, Source};
 use jindou_engine::{Config, Database, ForkPolicy, NodeFabric, QueryOptions, Shards};
+use jindou_server::{HeavyPriority, MemoryLimits};
 use serde::Serialize;
 
 #[cfg(target_os = "linux")]
@@ -43,6 +44,8 @@ pub struct Options {
     pub fabric: NodeFabric,
     /// Nodes are processes, started so; otherwise they share this one.
     pub processes: Option<ChildProgram>,
+    /// When threads of heavy queries run, at nodes that are set as servers are; without it, as databases are.
+    pub heavy_priority: Option<HeavyPriority>,
     /// Only queries with this in their names.
     pub only: Option<String>,
     /// Timed runs of each query in each way and round.
@@ -174,7 +177,7 @@ impl Places {
 
     /// The data on one node, or on several that have rows get to their keys so.
     fn load(&self, options: &Options, policy: Option<ForkPolicy>) -> Result<Asked, BenchError> {
-        let mut config = Config::default();
+        let mut config = settings(options.heavy_priority);
         if let Some(policy) = policy {
             if let Some(child) = &options.processes {
                 return self.start(options, policy, child);
@@ -209,6 +212,7 @@ impl Places {
             nodes: options.nodes,
             shards: options.shards.count(),
             policy,
+            heavy_priority: options.heavy_priority,
             maps_memory: options.fabric != NodeFabric::Tcp,
             child,
         })?;
@@ -222,6 +226,13 @@ impl Places {
             reason: "processes are nodes on Linux only".to_owned(),
         })
     }
+}
+
+/// The settings of a database whose heavy queries run so, as a server has them.
+fn settings(heavy_priority: Option<HeavyPriority>) -> Config {
+    heavy_priority.map_or_else(Config::default, |priority| {
+        MemoryLimits::default().engine_config(priority)
+    })
 }
 
 /// Measures.
@@ -423,6 +434,7 @@ mod tests {
             shards: Shards::new(8).unwrap(),
             fabric: NodeFabric::SharedMemory,
             processes: None,
+            heavy_priority: None,
             only: None,
             runs: 1,
         };

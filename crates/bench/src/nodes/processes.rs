@@ -12,7 +12,8 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use jindou_engine::{ClusterOptions, Config, Database, ForkPolicy, PeerList};
+use jindou_engine::{ClusterOptions, Database, ForkPolicy, PeerList};
+use jindou_server::HeavyPriority;
 
 use crate::BenchError;
 use crate::child::ChildProgram;
@@ -46,6 +47,7 @@ pub(crate) struct ProcessOptions<'a> {
     pub(super) nodes: u32,
     pub(super) shards: usize,
     pub(super) policy: ForkPolicy,
+    pub(super) heavy_priority: Option<HeavyPriority>,
     pub(super) maps_memory: bool,
     pub(super) child: &'a ChildProgram,
 }
@@ -54,7 +56,8 @@ impl Processes {
     /// Starts the nodes, and waits until they have met.
     pub(super) fn start(options: &ProcessOptions<'_>) -> Result<Self, BenchError> {
         let list = list(options)?;
-        let file = options.folder.join(format!("{:?}.toml", options.policy));
+        let (policy, heavy) = (options.policy, options.heavy_priority);
+        let file = options.folder.join(format!("{policy:?} {heavy:?}.toml"));
         fs::write(&file, &list).map_err(BenchError::io("the list of nodes"))?;
         let mut children = Vec::new();
         for number in 1..options.nodes {
@@ -65,6 +68,7 @@ impl Processes {
                 .args([options.store, &file])
                 .args([name(number), policy_name(options.policy).to_owned()])
                 .arg(options.maps_memory.to_string())
+                .arg(format!("{:?}", options.heavy_priority))
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped());
             let mut process = command.spawn().map_err(|error| failed(error.to_string()))?;
@@ -75,13 +79,8 @@ impl Processes {
                 process,
             });
         }
-        let database = join(
-            options.store,
-            &list,
-            &name(0),
-            options.policy,
-            options.maps_memory,
-        );
+        let how = (options.policy, options.heavy_priority);
+        let database = join(options.store, (&list, &name(0)), how, options.maps_memory);
         let processes = Self {
             database: database?,
             children,
@@ -152,7 +151,7 @@ impl Drop for Processes {
 /// Those of the database.
 pub fn child(arguments: &[OsString]) -> Result<bool, BenchError> {
     let texts: Option<Vec<&str>> = arguments.iter().map(|text| text.to_str()).collect();
-    let Some([TASK, store, list, name, policy, maps_memory]) = texts.as_deref() else {
+    let Some([TASK, store, list, name, policy, maps_memory, heavy]) = texts.as_deref() else {
         return Ok(false);
     };
     let text = fs::read_to_string(list).map_err(BenchError::io("the list of nodes"))?;
@@ -160,13 +159,12 @@ pub fn child(arguments: &[OsString]) -> Result<bool, BenchError> {
         .into_iter()
         .find(|one| policy_name(*one) == *policy);
     let policy = policy.ok_or_else(|| failed("an unknown way of forking".to_owned()))?;
-    let database = join(
-        Path::new(store),
-        &text,
-        name,
-        policy,
-        *maps_memory == "true",
-    )?;
+    let heavy = ALL_PRIORITIES
+        .into_iter()
+        .find(|one| format!("{one:?}") == *heavy);
+    let heavy = heavy.ok_or_else(|| failed("an unknown priority".to_owned()))?;
+    let how = (policy, heavy);
+    let database = join(Path::new(store), (&text, name), how, *maps_memory == "true")?;
     clients(&database)?;
     Ok(true)
 }
@@ -198,6 +196,13 @@ const ALL_POLICIES: [ForkPolicy; 3] = [
     ForkPolicy::ForkJoin,
 ];
 
+const ALL_PRIORITIES: [Option<HeavyPriority>; 4] = [
+    None,
+    Some(HeavyPriority::Idle),
+    Some(HeavyPriority::Low),
+    Some(HeavyPriority::Same),
+];
+
 fn policy_name(policy: ForkPolicy) -> &'static str {
     match policy {
         ForkPolicy::Dynamic => "dynamic",
@@ -208,16 +213,15 @@ fn policy_name(policy: ForkPolicy) -> &'static str {
 
 fn join(
     store: &Path,
-    list: &str,
-    name: &str,
-    policy: ForkPolicy,
+    (list, name): (&str, &str),
+    (policy, heavy): (ForkPolicy, Option<HeavyPriority>),
     maps_memory: bool,
 ) -> Result<Database, BenchError> {
     let peers = PeerList::parse(list).map_err(|error| failed(error.to_string()))?;
     let node = peers
         .node(name)
         .map_err(|error| failed(error.to_string()))?;
-    let mut config = Config::default();
+    let mut config = super::settings(heavy);
     config.fork_policy = policy;
     let database = Database::open_to_read(store, config)?;
     database.join(ClusterOptions {

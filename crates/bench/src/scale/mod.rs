@@ -118,6 +118,7 @@ fn on_nodes(
                 shards: options.shards,
                 fabric: NodeFabric::Local,
                 processes: None,
+                heavy_priority: None,
                 only: None,
                 runs: options.runs,
             },

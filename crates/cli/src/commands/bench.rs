@@ -133,6 +133,7 @@ fn nodes(arguments: NodesArguments) -> anyhow::Result<()> {
         shards: Shards::new(arguments.shards.get())?,
         fabric,
         processes,
+        heavy_priority: None,
         only: arguments.only,
         runs: arguments.runs.get(),
     };

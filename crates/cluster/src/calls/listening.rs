@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
 
+use jindou_exec::QueryClass;
 use jindou_fabric::FabricError;
 use jindou_fabric::remote::{Doorbell, Interrupt};
 use jindou_fabric::ring::RingError;
 
 use super::link::{LinkEnd, LinkError, is_interrupt, push};
 use super::server::ShardServer;
+use crate::workers::{ThreadStart, long_work};
 
 /// A thread that answers what comes over a link, until the link ends or this is dropped.
 ///
@@ -26,11 +28,24 @@ struct Stop {
 }
 
 impl Listening {
-    /// Answers what comes over a link.
+    /// Answers what comes over a link, for queries of any class.
     ///
     /// # Errors
     /// [`LinkError::Thread`].
     pub fn start(server: Arc<ShardServer>, end: LinkEnd) -> Result<Self, LinkError> {
+        let start = Arc::new(|| ());
+        Self::start_for((QueryClass::Light, start), server, end)
+    }
+
+    /// Answers what comes over a link of queries of this class, on a thread that calls `start` first.
+    ///
+    /// # Errors
+    /// [`LinkError::Thread`].
+    pub fn start_for(
+        (class, start): (QueryClass, ThreadStart),
+        server: Arc<ShardServer>,
+        end: LinkEnd,
+    ) -> Result<Self, LinkError> {
         let stop = Arc::new(Stop {
             is_set: AtomicBool::new(false),
             bell: Arc::clone(&end.bell),
@@ -39,8 +54,13 @@ impl Listening {
         let node = end.peer;
         let name = format!("calls of node {node}");
         let thread = Builder::new().name(name).spawn(move || {
+            start();
+            let answer = |request: &[u8]| {
+                let _long = long_work(class);
+                server.answer(request)
+            };
             // However the link ends: whoever asks sees it at the other end.
-            let _ended: Result<(), RingError> = listen(&server, end, &seen);
+            let _ended: Result<(), RingError> = listen(answer, end, &seen);
         });
         let refused = |source| LinkError::Thread {
             node,
@@ -75,14 +95,18 @@ impl Stop {
 }
 
 /// Answers until somebody stops it.
-fn listen(server: &ShardServer, mut end: LinkEnd, stop: &Stop) -> Result<(), RingError> {
+fn listen(
+    answer: impl Fn(&[u8]) -> Vec<u8>,
+    mut end: LinkEnd,
+    stop: &Stop,
+) -> Result<(), RingError> {
     loop {
         let seen = end.bell.count();
         if stop.is_set() {
             return Ok(());
         }
         if let Some(request) = end.receiver.try_receive()? {
-            end.reply(&server.answer(&request), stop)?;
+            end.reply(&answer(&request), stop)?;
             continue;
         }
         let until = Interrupt::at(end.fabric.now() + end.options.probe_every);

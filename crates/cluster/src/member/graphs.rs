@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use jindou_exec::{Catalogue, GraphSource, TermSource};
+use jindou_exec::{ByClass, Catalogue, GraphSource, QueryClass, TermSource};
 use jindou_fabric::remote::Fabric;
 use jindou_model::{NodeId, ShardId, SnapshotNumber, Unavailable};
 use parking_lot::Mutex;
@@ -89,6 +89,13 @@ pub(super) struct Views {
 /// The graph at one snapshot by way of the peers that are there.
 pub(super) struct Seen {
     pub(super) views: Arc<Views>,
+    /// As queries of each class ask the peers.
+    pub(super) by: ByClass<SeenBy>,
+}
+
+/// The graph and its terms, as queries of one class ask the peers for them.
+#[derive(Clone)]
+pub(super) struct SeenBy {
     pub(super) source: Arc<dyn GraphSource>,
     pub(super) terms: Arc<dyn TermSource>,
 }
@@ -151,44 +158,61 @@ impl Views {
 
     /// A graph, with the shards of others.
     fn see(self: &Arc<Self>, member: &Member, graph: &OwnGraph) -> Seen {
-        let shards = member.map.shards();
+        let reader = self.reader(member, &graph.base);
+        let terms = self.terms_of(member, graph);
+        Seen {
+            views: Arc::clone(self),
+            by: ByClass::new(|class| {
+                let sharded = self.sharded(member, graph, class);
+                let changes = Arc::clone(&graph.changes);
+                SeenBy {
+                    source: Arc::new(sharded.with_reader(Arc::clone(&reader), changes)),
+                    terms: Arc::clone(terms.of(class)),
+                }
+            }),
+        }
+    }
+
+    /// The shards of a graph, of which peers are asked for those that they hold.
+    fn sharded(&self, member: &Member, graph: &OwnGraph, class: QueryClass) -> Sharded {
         let mut rows = member.own_rows(graph);
         let served = ServedId::of_number(graph.snapshot.0);
         for (node, link) in (0..).map(NodeId).zip(&self.links) {
             let Some(link) = link else { continue };
+            let calls = link.calls.of(class);
             for shard in member.shards_of(node) {
                 let catalogue = Arc::clone(&graph.catalogue);
-                let asked = (link.calls).shard((shard, served), catalogue, Arc::clone(link) as _);
+                let asked = calls.shard((shard, served), catalogue, Arc::clone(link) as _);
                 rows[shard.0 as usize] = Some(Arc::new(asked));
             }
         }
         let (catalogue, shared) = (Arc::clone(&graph.catalogue), Arc::clone(&graph.shared));
-        let sharded = Sharded::new(shards, catalogue, shared, rows);
-        let reader = self.reader(member, &graph.base);
-        Seen {
-            views: Arc::clone(self),
-            source: Arc::new(sharded.with_reader(reader, Arc::clone(&graph.changes))),
-            terms: self.terms_of(member, graph),
-        }
+        Sharded::new(member.map.shards(), catalogue, shared, rows)
     }
 
     /// The terms, of which this node asks its peers for those that it lacks where they are dealt.
-    fn terms_of(&self, member: &Member, graph: &OwnGraph) -> Arc<dyn TermSource> {
+    fn terms_of(&self, member: &Member, graph: &OwnGraph) -> ByClass<Arc<dyn TermSource>> {
         let Some(met_bytes) = member.options.dealt_terms_bytes else {
-            return Arc::clone(&graph.terms);
+            return ByClass::new(|_| Arc::clone(&graph.terms));
         };
         let served = ServedId::of_number(graph.snapshot.0);
-        let asked = |link: &Option<Arc<PeerLink>>| {
-            let link = link.as_ref()?;
-            Some(link.calls.terms(served, Arc::clone(link) as _))
+        let asked = |class| {
+            let of_peer = |link: &Option<Arc<PeerLink>>| {
+                let link = link.as_ref()?;
+                Some(link.calls.of(class).terms(served, Arc::clone(link) as _))
+            };
+            self.links.iter().map(of_peer).collect()
         };
-        Arc::new(DealtTerms::new(
+        let light = DealtTerms::new(
             (&member.map, member.here()),
             Arc::clone(&graph.terms),
-            self.links.iter().map(asked).collect(),
+            asked(QueryClass::Light),
             met_bytes,
             member.options.forks.memory_pool.as_ref(),
-        ))
+        );
+        let heavy = Arc::new(light.by(asked(QueryClass::Heavy)));
+        let light = Arc::new(light);
+        ByClass { light, heavy }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::net::TcpStream;
 use std::sync::{Arc, Weak};
 
+use jindou_exec::{ByClass, QueryClass};
 use jindou_fabric::FabricError;
 use jindou_fabric::remote::Fabric;
 use jindou_fabric::ring::{Invitation, RingError};
@@ -28,12 +29,12 @@ pub(super) struct PeerLink {
     pub(super) pieces: Mutex<Vec<u8>>,
     /// Its memory is read by loads.
     pub(super) is_mapped: bool,
-    /// The peer is asked over it.
-    pub(super) calls: Arc<Link>,
+    /// The peer is asked over it, for queries of each class.
+    pub(super) calls: ByClass<Arc<Link>>,
     /// Sub-queries, and what they find.
     pub(super) mail: Arc<Mail>,
     /// The peer asks this node.
-    _answering: Listening,
+    _answering: ByClass<Listening>,
 }
 
 /// All that a link needs but for its mail, which is not opened before the member has the link: what comes may
@@ -45,8 +46,8 @@ pub(super) struct Joined {
     /// and the number of what it was told.
     pub(super) told: u64,
     is_mapped: bool,
-    calls: Arc<Link>,
-    answering: Listening,
+    calls: ByClass<Arc<Link>>,
+    answering: ByClass<Listening>,
     mail: LinkEnd,
 }
 
@@ -98,9 +99,9 @@ pub(super) enum JoinError {
 struct Told {
     /// Of the fabric.
     address: Vec<u8>,
-    /// To the rings in which it receives answers, requests, and messages of sub-queries.
-    answers: Vec<u8>,
-    requests: Vec<u8>,
+    /// To the rings in which it receives answers and requests, by class, and messages of sub-queries.
+    answers: [Vec<u8>; 2],
+    requests: [Vec<u8>; 2],
     mail: Vec<u8>,
     advert: Vec<u8>,
 }
@@ -116,8 +117,8 @@ impl Told {
 
 /// The rings in which a member receives from a peer.
 struct Ends {
-    asking: OpenEnd,
-    answering: OpenEnd,
+    asking: ByClass<OpenEnd>,
+    answering: ByClass<OpenEnd>,
     mail: OpenEnd,
 }
 
@@ -128,8 +129,8 @@ impl Ends {
             OpenEnd::new(fabric, peer, &member.options.link)
         };
         Ok(Self {
-            asking: open()?,
-            answering: open()?,
+            asking: ByClass::try_new(|_| open())?,
+            answering: ByClass::try_new(|_| open())?,
             mail: open()?,
         })
     }
@@ -147,33 +148,50 @@ pub(super) fn join(
     let own = member.advert();
     let told = Told {
         address: member.fabric.address(),
-        answers: ends.asking.invitation().to_bytes(),
-        requests: ends.answering.invitation().to_bytes(),
+        answers: invitations(&ends.asking),
+        requests: invitations(&ends.answering),
         mail: ends.mail.invitation().to_bytes(),
         advert: own.to_bytes(),
     };
     let told = postcard::to_extend(&told, Vec::new()).expect("memory takes all that is written");
     let theirs = Told::read(&greeted.exchange(&stream, &told, member.options.meet_within)?)?;
     let advert = advert(member, peer, &theirs.advert)?;
-    let invitation = |bytes: &[u8]| Invitation::from_bytes(bytes);
-    let (requests, answers, mail) = (
-        invitation(&theirs.requests)?,
-        invitation(&theirs.answers)?,
-        invitation(&theirs.mail)?,
-    );
+    let (requests, answers) = (invited(&theirs.requests)?, invited(&theirs.answers)?);
+    let mail = Invitation::from_bytes(&theirs.mail)?;
     member.connect((peer, number), &theirs.address, stream)?;
-    let asking = ends.asking.join(&requests)?;
-    let answering = ends.answering.join(&answers)?;
+    let asking = joined(ends.asking, &requests)?;
+    let answering = joined(ends.answering, &answers)?;
     let mail = ends.mail.join(&mail)?;
     Ok(Joined {
         number,
         theirs: advert,
         told: own.number,
         is_mapped: member.fabric.is_neighbour(peer),
-        calls: Arc::new(Link::over(asking, &member.counts)),
-        answering: Listening::start(Arc::clone(&member.server), answering)?,
+        calls: asking.map(|_, end| Arc::new(Link::over(end, &member.counts))),
+        answering: answering.try_map(|class, end| {
+            let start = Arc::clone(member.options.starts.of(class));
+            Listening::start_for((class, start), Arc::clone(&member.server), end)
+        })?,
         mail,
     })
+}
+
+/// To the rings of open ends, by class.
+fn invitations(ends: &ByClass<OpenEnd>) -> [Vec<u8>; 2] {
+    QueryClass::ALL.map(|class| ends.of(class).invitation().to_bytes())
+}
+
+/// What a peer invites to, by class.
+fn invited([light, heavy]: &[Vec<u8>; 2]) -> Result<ByClass<Invitation>, FabricError> {
+    let invited = ByClass { light, heavy };
+    invited.try_map(|_, bytes| Invitation::from_bytes(bytes))
+}
+
+fn joined(
+    ends: ByClass<OpenEnd>,
+    invitations: &ByClass<Invitation>,
+) -> Result<ByClass<LinkEnd>, RingError> {
+    ends.try_map(|class, end| end.join(invitations.of(class)))
 }
 
 /// What a peer says of its shards, which are those that it is to have.

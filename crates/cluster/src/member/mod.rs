@@ -21,7 +21,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use jindou_exec::{
-    ExecError, ForkNode, ForkPolicy, Forks, GraphSource, Messages, SubQuery, TermSource, Workers,
+    ExecError, ForkNode, ForkPolicy, Forks, GraphSource, Messages, QueryClass, SubQuery, TermSource,
 };
 use jindou_fabric::FabricError;
 use jindou_fabric::process::ProcessFabric;
@@ -30,7 +30,7 @@ use jindou_partition::ShardMap;
 use parking_lot::{Mutex, RwLock};
 
 use self::bases::{OwnBases, PeerBase, alike};
-use self::graphs::{Seen, Served, Views};
+use self::graphs::{Seen, SeenBy, Served, Views};
 use self::joining::{JoinError, Joined, PeerLink};
 use self::meeting::Meeting;
 use self::user::{Letter, UserLinks};
@@ -44,6 +44,7 @@ use crate::one_sided::{ReadCounts, RemoteReads};
 use crate::peers::PeerList;
 use crate::rows::is_of_graph;
 use crate::secret::Secret;
+use crate::workers::{ClassWorkers, ThreadStarts};
 
 pub use self::graphs::{LastSeen, MemberGraphs, OwnBase, OwnGraph};
 pub use self::user::LinkUser;
@@ -61,10 +62,10 @@ pub struct MemberOptions {
     pub version: String,
     /// How rows get to keys that another node has.
     pub policy: ForkPolicy,
-    /// Threads for sub-queries of others.
+    /// Threads for sub-queries of others, of each class.
     pub threads: usize,
-    /// What each of them calls first.
-    pub start: Arc<dyn Fn() + Send + Sync>,
+    /// What threads for queries of others call first.
+    pub starts: ThreadStarts,
     /// What sub-queries of others may take.
     pub forks: ForkMessages,
     /// Where the dictionary is dealt to nodes: bytes that this one remembers of the terms of others at one
@@ -102,7 +103,7 @@ pub struct Member {
     server: Arc<ShardServer>,
     counts: Arc<ReadCounts>,
     forks: Arc<ForkNode>,
-    workers: Workers,
+    workers: ClassWorkers,
     /// Sub-queries of others that wait for one of these.
     waiting: Waiting,
     /// By node; none to itself, and to one that is away.
@@ -184,7 +185,7 @@ impl Member {
             own.eq(map.shards().all().filter(holds)),
             "a node has the shards that the list gives it"
         );
-        let workers = Workers::sleeping(options.threads.max(1), Arc::clone(&options.start));
+        let workers = ClassWorkers::new(options.threads, &options.starts);
         let waiting = Waiting::new(options.forks.memory_pool.clone());
         let nodes = map.nodes().len();
         let (first, limits) = (incarnation(), options.forks.limits);
@@ -238,11 +239,11 @@ impl Member {
         self.users.send(to, message)
     }
 
-    /// A graph of this node as queries meet it here, with the shards of others, and its terms.
+    /// A graph of this node as queries of a class meet it here, with the shards of others, and its terms.
     #[must_use]
-    pub fn seen(self: &Arc<Self>, graph: &Arc<OwnGraph>) -> SeenGraph {
+    pub fn seen(self: &Arc<Self>, graph: &Arc<OwnGraph>, class: QueryClass) -> SeenGraph {
         let seen = self.see(graph);
-        let (source, terms) = (Arc::clone(&seen.source), Arc::clone(&seen.terms));
+        let SeenBy { source, terms } = seen.by.of(class).clone();
         let (member, graph) = (Arc::clone(self), Arc::clone(graph));
         let forks = AtMember {
             member,
@@ -491,12 +492,12 @@ impl Member {
                     return Ok(());
                 }
             };
-            let member = Arc::clone(self);
-            self.workers.spawn(move || {
+            let (member, class) = (Arc::clone(self), arrived.class());
+            self.workers.spawn(class, move || {
                 let _held = held;
                 match member.graph_of(arrived.snapshot()) {
                     Ok(graph) => {
-                        let seen = member.seen(&graph);
+                        let seen = member.seen(&graph, class);
                         let resources =
                             (member.options.forks).resources(seen.source, &seen.terms, seen.forks);
                         arrived.run(resources);
@@ -599,7 +600,7 @@ impl Forks for AtMember {
         }
     }
 
-    fn resume(&self, job: Box<dyn FnOnce() + Send>) {
-        self.member.workers.spawn(job);
+    fn resume(&self, class: QueryClass, job: Box<dyn FnOnce() + Send>) {
+        self.member.workers.spawn(class, job);
     }
 }

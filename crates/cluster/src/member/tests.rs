@@ -96,7 +96,7 @@ fn start(
         version: "0".to_owned(),
         policy: ForkPolicy::Dynamic,
         threads: 1,
-        start: Arc::new(|| ()),
+        starts: ThreadStarts::new(|_| Arc::new(|| ())),
         dealt_terms_bytes: None,
         forks: ForkMessages {
             limits: MessageLimits::default(),

@@ -8,6 +8,7 @@ use jindou_cluster::{
     ForkMessages, LinkOptions, LinkUser, MailLimits, Member, MemberGraphs, MemberOptions,
     MemberStatus, PeerList, Secret, SeenGraph,
 };
+use jindou_exec::QueryClass;
 use jindou_fabric::process::{ProcessFabric, ProcessOptions};
 use jindou_model::NodeId;
 use jindou_store::{NodePart, Snapshot};
@@ -51,12 +52,16 @@ impl Membership {
         &self.member
     }
 
-    /// A graph that readers see, with the shards of other nodes.
+    /// A graph that readers see, with the shards of other nodes as queries of a class ask for them.
     ///
     /// # Errors
     /// [`EngineError::Fabric`] and [`EngineError::Store`] where there is no memory for its shards.
-    pub(super) fn seen(&self, graph: &Arc<StoredGraph>) -> Result<SeenGraph, EngineError> {
-        Ok(self.member.seen(&self.snapshots.own(graph)?))
+    pub(super) fn seen(
+        &self,
+        graph: &Arc<StoredGraph>,
+        class: QueryClass,
+    ) -> Result<SeenGraph, EngineError> {
+        Ok(self.member.seen(&self.snapshots.own(graph)?, class))
     }
 
     /// A database's part, and where it is to meet the other nodes.
@@ -103,7 +108,6 @@ impl Membership {
             false => identity(&graph.snapshot),
         };
         let config = &inner.config;
-        let start = config.worker_start.clone();
         let member = Member::new(
             MemberOptions {
                 peers: options.peers,
@@ -112,7 +116,7 @@ impl Membership {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 policy: config.fork_policy,
                 threads: config.threads,
-                start: start.map_or_else(|| Arc::new(|| ()) as _, |start| start.0),
+                starts: config.thread_starts(),
                 forks: ForkMessages {
                     limits: config.fork_messages.unwrap_or_default(),
                     memory_bytes: config.query_memory_bytes,

@@ -70,11 +70,7 @@ impl From<NodesError> for EngineError {
 }
 
 impl Nodes {
-    pub(super) fn new(
-        config: &Config,
-        start: &Arc<dyn Fn() + Send + Sync>,
-        options: &LinkOptions,
-    ) -> Result<Self, NodesError> {
+    pub(super) fn new(config: &Config, options: &LinkOptions) -> Result<Self, NodesError> {
         let map = ShardMap::dealt(config.shards, config.nodes)?;
         let threads = config.threads.div_ceil(config.nodes as usize);
         let node = |fabric| Node {
@@ -88,7 +84,7 @@ impl Nodes {
         for here in 0..nodes.len() {
             nodes[here].links = links(&nodes, here, options)?;
         }
-        let logical = LogicalNodes::new(map, config.fork_policy, threads, start);
+        let logical = LogicalNodes::new(map, config.fork_policy, threads, &config.thread_starts());
         let logical = match config.node_fabric {
             NodeFabric::Local | NodeFabric::SharedMemory => logical,
             NodeFabric::Tcp => logical.with_reads_per_message(READS_PER_MESSAGE_BY_TCP),

@@ -120,8 +120,7 @@ fn pair(seed: u64) -> Pair {
         nodes: 1 + u32::from(seed % 8 >= 4),
         ..Config::default()
     };
-    let start = Arc::new(|| ()) as _;
-    let nodes = (config.nodes > 1).then(|| Nodes::new(&config, &start, &patient()).unwrap());
+    let nodes = (config.nodes > 1).then(|| Nodes::new(&config, &patient()).unwrap());
     // Cut as it was at any time, and brought on and back to what it is.
     let one = Arc::clone(states.last().unwrap());
     let first = states.remove(random.below(states.len() as u64) as usize);

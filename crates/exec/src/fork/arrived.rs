@@ -13,6 +13,7 @@ use super::outbox::Outbox;
 use super::replies::Replies;
 use super::wire::{self, Failure, Message, SubQueryHead, SubQueryWireError, Work, query};
 use super::{Forks, QueryMessages, SubQuery};
+use crate::class::QueryClass;
 use crate::context::{Booked, Context, Limits};
 use crate::operator::count_in_steps;
 use crate::table::VarSet;
@@ -67,6 +68,12 @@ impl Arrived {
     #[must_use]
     pub fn snapshot(&self) -> SnapshotNumber {
         SnapshotNumber(self.head.snapshot)
+    }
+
+    /// Of its query, when it set out.
+    #[must_use]
+    pub fn class(&self) -> QueryClass {
+        self.head.class
     }
 
     /// Answers it. What it finds, or why it ends, goes to the reader of its query by messages. While too
@@ -186,6 +193,9 @@ impl Arrived {
                 first.unwrap_or_else(|| Arc::clone(new.shared()))
             }
         };
+        if self.head.class == QueryClass::Heavy {
+            shared.turn_heavy();
+        }
         let same = shared
             .messages
             .part()

@@ -17,6 +17,9 @@ use crate::operator::{Boxed, Builder, Operator};
 use crate::steps::Feed;
 use crate::table::{Table, VarSet};
 
+/// Rows that a light query has others go on with, at most: one that sends more has turned heavy.
+const MOST_LIGHT_ROWS: u64 = 1 << 14;
+
 /// What each node needs to go on with a chain of steps.
 pub(crate) struct ForkedChain {
     pub(super) steps: Steps,
@@ -181,7 +184,9 @@ impl ForkPlace {
 
     /// Rows that go on at another node from a step on.
     pub(super) fn sub_query(&self, from: usize, own_scan: bool, table: Table) -> SubQuery {
-        self.chain.cx.fork_counts.count(&table);
+        if self.chain.cx.fork_counts.count(&table) > MOST_LIGHT_ROWS {
+            self.chain.cx.turn_heavy();
+        }
         self.replies.begin();
         SubQuery {
             cx: Arc::clone(&self.chain.cx),

@@ -138,7 +138,7 @@ mod tests {
     use jindou_model::{NodeId, SnapshotNumber, TermId};
 
     use super::*;
-    use crate::SubQuery;
+    use crate::{QueryClass, SubQuery};
 
     struct Nodes(u32, ForkPolicy);
 
@@ -171,7 +171,7 @@ mod tests {
             unreachable!("nothing goes anywhere")
         }
 
-        fn resume(&self, _: Box<dyn FnOnce() + Send>) {
+        fn resume(&self, _: QueryClass, _: Box<dyn FnOnce() + Send>) {
             unreachable!("nothing is put aside")
         }
     }

@@ -53,6 +53,7 @@ fn written(
         query: part.id,
         chain: Arc::clone(replies).chain(node, cx),
         id,
+        class: cx.class(),
         snapshot: forks.snapshot().0,
         nanoseconds_left: nanoseconds.map(|left| u64::try_from(left).unwrap_or(u64::MAX)),
         own_scan: rest.own_scan,

@@ -38,6 +38,7 @@ pub use messages::{ChainId, ForkNode, MessageLimits, Messages, QueryId, SubQuery
 pub(crate) use split::{Fork, ForkScan};
 pub use wire::SubQueryWireError;
 
+use crate::class::QueryClass;
 use crate::context::Context;
 use crate::execution::Root;
 use crate::table::Table;
@@ -72,9 +73,9 @@ pub trait Forks: Send + Sync {
     /// A sub-query that is dropped without being run ends its query with [`ExecError::Panicked`].
     fn send(&self, to: NodeId, sub_query: SubQuery);
 
-    /// Has a thread of this node go on with a sub-query that was put aside, as its reader had no room for
-    /// what it found. Does not wait for it.
-    fn resume(&self, job: Box<dyn FnOnce() + Send>);
+    /// Has a thread of this node go on with a sub-query of a query of this class that was put aside, as its reader
+    /// had no room for what it found. Does not wait for it.
+    fn resume(&self, class: QueryClass, job: Box<dyn FnOnce() + Send>);
 }
 
 /// How rows get to keys that another node has.
@@ -112,6 +113,12 @@ impl SubQuery {
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.table.bytes()
+    }
+
+    /// Of its query, as far as that is known.
+    #[must_use]
+    pub fn class(&self) -> QueryClass {
+        self.cx.class()
     }
 
     /// True once its query must end.
@@ -223,7 +230,7 @@ impl Running {
             let running = left.lock().expect(ASIDE).take();
             if let Some(running) = running {
                 let forks = running.cx.forks.clone().expect("a sub-query has nodes");
-                forks.resume(Box::new(move || running.go_on()));
+                forks.resume(running.cx.class(), Box::new(move || running.go_on()));
             }
         };
         let back = replies.when_room(Box::new(resume));
@@ -271,11 +278,13 @@ pub(crate) struct ForkCounts {
 }
 
 impl ForkCounts {
-    fn count(&self, table: &Table) {
+    /// Counts one that sets out, and gives the rows of all so far.
+    fn count(&self, table: &Table) -> u64 {
+        let rows = table.rows() as u64;
         self.sub_queries.fetch_add(1, Ordering::Relaxed);
-        self.rows.fetch_add(table.rows() as u64, Ordering::Relaxed);
         self.bytes
             .fetch_add(table.bytes() as u64, Ordering::Relaxed);
+        self.rows.fetch_add(rows, Ordering::Relaxed) + rows
     }
 
     fn add(&self, more: Forked) {

@@ -14,7 +14,7 @@ use super::{Arrived, ForkPolicy, Forks, Resources, SubQuery};
 use crate::context::{CancellationToken, Context, Limits};
 use crate::table::{Table, VarSet};
 use crate::test_world::{Empty, World};
-use crate::{GraphSource, SpillLimits, Terms};
+use crate::{GraphSource, QueryClass, SpillLimits, Terms};
 
 /// Bytes that a query may hold at the node that is not its own.
 pub(super) const MEMORY_THERE: u64 = 1 << 26;
@@ -77,7 +77,7 @@ impl Forks for Alone {
         panic!("nothing goes anywhere");
     }
 
-    fn resume(&self, job: Box<dyn FnOnce() + Send>) {
+    fn resume(&self, _: QueryClass, job: Box<dyn FnOnce() + Send>) {
         job();
     }
 }

@@ -23,13 +23,14 @@ pub(super) use failure::Failure;
 use super::Forked;
 use super::messages::{ChainId, MessageLimits, QueryId, SubQueryId};
 use crate::ExecError;
+use crate::class::QueryClass;
 use crate::context::{Context, SharedContext};
 use crate::table::Table;
 
 /// What a message begins with.
 const MAGIC: [u8; 8] = *b"JNDFORKS";
 /// The version that is written, and the only one that is read.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 /// Bytes before the message itself.
 const HEADER_BYTES: usize = 12;
 
@@ -67,6 +68,8 @@ pub(super) struct SubQueryHead {
     pub(super) query: QueryId,
     pub(super) chain: ChainId,
     pub(super) id: SubQueryId,
+    /// Of its query, when it set out.
+    pub(super) class: QueryClass,
     /// The snapshot of the graph that its query asks.
     pub(super) snapshot: u64,
     /// What its query has left, if its time is limited.

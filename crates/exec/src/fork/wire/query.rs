@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::super::arrived::Resources;
 use super::super::messages::{QueryId, QueryPart, SubQueryId};
 use super::{SubQueryWireError, taken};
+use crate::class::QueryClass;
 use crate::context::{ActiveDataset, Assembly, Context};
 use crate::fork::QueryMessages;
 use crate::table::Table;
@@ -163,6 +164,8 @@ pub(in crate::fork) fn decode(
         threads: head.threads.max(1) as usize,
         transport,
         materialized: Arc::default(),
+        // The sub-query says it that came with it.
+        class: QueryClass::Light,
         first_solution: first.place(),
         stack: Stack::plain(),
         messages,

@@ -339,6 +339,7 @@ impl World {
             transport: None,
             materialized: std::sync::Arc::default(),
             forks: None,
+            class: crate::QueryClass::Light,
         };
         Context::new(&plan, parts).expect("a shallow plan")
     }
