@@ -186,7 +186,8 @@ impl LastShards {
         let Some((membership, part)) = self.membership().zip(part) else {
             return Ok(None);
         };
-        let SeenGraph { source, .. } = membership.seen(graph)?;
+        // A few degrees are asked for, whatever the query proves to be.
+        let SeenGraph { source, .. } = membership.seen(graph, QueryClass::Light)?;
         Ok(Some(FiguresOfPart::new(graph, part, source)))
     }
 
@@ -211,7 +212,8 @@ impl LastShards {
         if let (Some(membership), Some(_)) = (self.membership(), graph.snapshot.base().node_part())
         {
             let holders = Holders::of(membership.member());
-            return Ok((membership.seen(graph)?.source, holders));
+            let seen = membership.seen(graph, QueryClass::Heavy)?;
+            return Ok((seen.source, holders));
         }
         Ok((Arc::clone(graph) as _, Holders::default()))
     }
