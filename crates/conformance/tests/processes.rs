@@ -26,7 +26,7 @@ use oxrdf::Quad;
 use tempfile::TempDir;
 
 /// Random data sets, and sequences of updates.
-const DEFAULT_CASES: u64 = 2;
+const DEFAULT_CASES: u64 = 6;
 /// Random queries of a data set.
 const QUERIES: usize = 150;
 /// Updates of a sequence, at most.
@@ -151,6 +151,7 @@ fn random_queries_are_answered_by_servers_as_by_one_database() {
         let mut random = Random::new(seed);
         let profile = Profile {
             blanks: false,
+            other_spellings: false,
             graphs: true,
             ..Profile::random(&mut random)
         };
