@@ -270,7 +270,7 @@ impl Executor {
                 rows,
             }) => {
                 let length = bytes.len() as u64;
-                let response = self.whole(media_type, bytes, query.gzip)?;
+                let response = self.whole(media_type, bytes, query.gzip, &query.client)?;
                 self.finished(Ending::Ok, listed, rows, length);
                 Ok(Some(Tried::Answered(response)))
             }
@@ -381,10 +381,10 @@ impl Executor {
         };
         let place = self.admission.enter(&running, &self.metrics).await;
         queueing.over = true;
-        let gzip = query.gzip;
+        let (gzip, client) = (query.gzip, Arc::clone(&query.client));
         let head = self.start(query, listed, place?)?;
         match head.await {
-            Ok(Head::Whole { media_type, bytes }) => self.whole(media_type, bytes, gzip),
+            Ok(Head::Whole { media_type, bytes }) => self.whole(media_type, bytes, gzip, &client),
             Ok(Head::Stream {
                 media_type,
                 chunks,
@@ -526,8 +526,9 @@ impl Executor {
         media_type: &str,
         bytes: Vec<u8>,
         gzip: bool,
+        client: &Arc<Client>,
     ) -> Result<Response<Body>, Refusal> {
-        respond::results(media_type, bytes, gzip, &self.answers)
+        respond::results(media_type, bytes, gzip, (&self.answers, Some(client)))
             .inspect_err(|_| self.metrics.rejected(Rejected::Memory))
     }
 

@@ -1,12 +1,15 @@
 //! How much memory may the queries of a server hold, and how is its database set up for that?
 
+use std::collections::VecDeque;
 use std::fs;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant};
 
 use jindou_engine::ingest::ThreadStart;
 use jindou_engine::{Config, MemoryPool, Reservation};
 
 use crate::error::Refusal;
+use crate::queries::Client;
 use crate::threads::{HeavyPriority, take_short_turns};
 
 /// What all queries may hold together where the machine does not tell its memory.
@@ -27,6 +30,10 @@ const LIGHT_ANSWER_BYTES: usize = 128 << 10;
 const LIGHT_ANSWERS_BYTES: u64 = 8 << 20;
 /// one in so many bytes of what is kept for what nobody counts.
 const LIGHT_SHARE: u64 = 8;
+/// Once they hold all but one in so many bytes of that, those go whose clients have not read them
+/// for so long: else some slow clients would keep light queries of all others from being answered.
+const LIGHT_ROOM_SHARE: u64 = 4;
+const LIGHT_PATIENCE: Duration = Duration::from_millis(250);
 
 /// Bounds on the memory of queries. The data itself is not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +96,24 @@ pub(crate) struct AnswerMemory {
     pool: Option<Arc<MemoryPool>>,
     /// Of what nobody counts, for light answers.
     light: Arc<MemoryPool>,
+    /// Those that hold some of it, the oldest first.
+    held: Mutex<VecDeque<LightAnswer>>,
 }
+
+/// A light answer that waits for its client.
+struct LightAnswer {
+    since: Instant,
+    bytes: u64,
+    /// Nothing once it is sent.
+    memory: Weak<Reservation>,
+    client: Arc<Client>,
+}
+
+/// What an answer takes until it is dropped.
+#[derive(Debug)]
+pub(crate) struct BookedAnswer(
+    #[expect(dead_code, reason = "held until it is dropped")] Arc<Reservation>,
+);
 
 impl AnswerMemory {
     /// For a server whose queries share this pool.
@@ -100,25 +124,64 @@ impl AnswerMemory {
             light: Arc::new(MemoryPool::new(
                 LIGHT_ANSWERS_BYTES.min(spare / LIGHT_SHARE),
             )),
+            held: Mutex::default(),
         }
     }
 
-    /// What an answer of so many bytes takes; nothing if it is small.
+    /// What an answer of so many bytes takes; nothing if it is small. To a `client` whose connection may be cut, a
+    /// light one is given also while others hold all memory.
     ///
     /// # Errors
     /// Others hold all that there is.
-    pub(crate) fn book(&self, bytes: usize) -> Result<Option<Reservation>, Refusal> {
+    pub(crate) fn book(
+        &self,
+        bytes: usize,
+        client: Option<&Arc<Client>>,
+    ) -> Result<Option<BookedAnswer>, Refusal> {
         let Some(pool) = self.pool.as_ref().filter(|_| bytes > UNBOOKED_BYTES) else {
             return Ok(None);
         };
-        let light = || match bytes <= LIGHT_ANSWER_BYTES {
-            true => self.light.reserve(bytes as u64),
-            false => None,
+        let counted = |bytes| {
+            pool.reserve(bytes)
+                .map(|taken| BookedAnswer(Arc::new(taken)))
         };
-        let taken = pool.reserve(bytes as u64).or_else(light);
-        match taken {
+        let client = client.filter(|_| bytes <= LIGHT_ANSWER_BYTES);
+        let light = || self.book_light(bytes as u64, client?, Instant::now());
+        match counted(bytes as u64).or_else(light) {
             Some(taken) => Ok(Some(taken)),
             None => Err(Refusal::pool_exhausted(pool.limit_bytes())),
+        }
+    }
+
+    fn book_light(&self, bytes: u64, client: &Arc<Client>, now: Instant) -> Option<BookedAnswer> {
+        let mut held = self.held.lock().expect("nobody panics while it has it");
+        self.make_room(&mut held, now);
+        let memory = Arc::new(self.light.reserve(bytes)?);
+        held.push_back(LightAnswer {
+            since: now,
+            bytes,
+            memory: Arc::downgrade(&memory),
+            client: Arc::clone(client),
+        });
+        Some(BookedAnswer(memory))
+    }
+
+    /// Cuts off clients that have not read their answers for long, until so much is free, or will be soon, that the
+    /// next ones have room.
+    fn make_room(&self, held: &mut VecDeque<LightAnswer>, now: Instant) {
+        let limit = self.light.limit_bytes();
+        let most = limit - limit / LIGHT_ROOM_SHARE;
+        let mut bytes = self.light.held_bytes();
+        while let Some(oldest) = held.front() {
+            let is_sent = oldest.memory.strong_count() == 0;
+            if !is_sent {
+                if bytes <= most || now.saturating_duration_since(oldest.since) < LIGHT_PATIENCE {
+                    break;
+                }
+                oldest.client.cut();
+                bytes = bytes.saturating_sub(oldest.bytes);
+            }
+            held.pop_front();
         }
     }
 }
@@ -163,26 +226,81 @@ mod tests {
         assert!(defaults.query_bytes <= defaults.total_bytes);
     }
 
+    fn client() -> Arc<Client> {
+        Arc::new(Client::new(([127, 0, 0, 1], 1).into()))
+    }
+
     #[test]
     fn light_answers_are_given_while_others_hold_all_but_not_without_bound() {
         let pool = Arc::new(MemoryPool::new(4 << 20));
         let memory = AnswerMemory::new(Some(&pool));
+        let client = client();
+        let book = |bytes| memory.book(bytes, Some(&client));
         let _all = pool.reserve(4 << 20).expect("nobody else has any");
-        assert!(memory.book(LIGHT_ANSWER_BYTES + 1).is_err());
+        assert!(book(LIGHT_ANSWER_BYTES + 1).is_err());
+        assert!(
+            memory.book(LIGHT_ANSWER_BYTES, None).is_err(),
+            "nobody could be cut off"
+        );
         let mut held = Vec::new();
-        while let Ok(one) = memory.book(LIGHT_ANSWER_BYTES) {
+        while let Ok(one) = book(LIGHT_ANSWER_BYTES) {
             held.push(one.expect("it is not small"));
         }
         assert_eq!(held.len(), (1 << 20) / 8 / LIGHT_ANSWER_BYTES);
-        assert!(memory.book(UNBOOKED_BYTES).expect("small").is_none());
+        assert!(book(UNBOOKED_BYTES).expect("small").is_none());
         held.pop();
-        assert!(memory.book(LIGHT_ANSWER_BYTES).is_ok());
+        assert!(book(LIGHT_ANSWER_BYTES).is_ok());
         assert!(
             AnswerMemory::new(None)
-                .book(1 << 30)
+                .book(1 << 30, None)
                 .expect("no bound")
                 .is_none()
         );
+    }
+
+    #[test]
+    fn who_does_not_read_a_light_answer_is_cut_off_before_others_get_none() {
+        let pool = Arc::new(MemoryPool::new(64 << 20));
+        let memory = AnswerMemory::new(Some(&pool));
+        let bytes = LIGHT_ANSWER_BYTES as u64;
+        let places = memory.light.limit_bytes() / bytes;
+        let (begun, slow) = (Instant::now(), client());
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let runtime = runtime.expect("a runtime");
+        let is_cut = || {
+            // It is ready at once if it ever is.
+            runtime.block_on(async {
+                tokio::select! {
+                    biased;
+                    () = slow.until_cut() => true,
+                    () = std::future::ready(()) => false,
+                }
+            })
+        };
+        let held: Vec<BookedAnswer> = (0..places)
+            .map(|_| memory.book_light(bytes, &slow, begun).expect("room"))
+            .collect();
+        assert!(memory.book_light(bytes, &client(), begun).is_none());
+        assert!(!is_cut(), "they have had no time to read");
+        let later = begun + LIGHT_PATIENCE;
+        assert!(memory.book_light(bytes, &client(), later).is_none());
+        assert!(is_cut());
+        let left = memory.held.lock().expect("nobody panicked").len() as u64;
+        assert_eq!(
+            left,
+            places - places.div_ceil(LIGHT_ROOM_SHARE),
+            "no more than room needs"
+        );
+        drop(held);
+        let other = client();
+        for _ in 0..2 * places {
+            assert!(
+                memory.book_light(bytes, &other, later).is_some(),
+                "what was sent is free"
+            );
+        }
+        assert!(memory.held.lock().expect("nobody panicked").len() <= 1);
+        assert!(!is_cut());
     }
 
     #[test]

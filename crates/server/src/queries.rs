@@ -141,6 +141,11 @@ impl Client {
         self.address
     }
 
+    /// Has the connection closed at once.
+    pub(crate) fn cut(&self) {
+        self.cut.notify_one();
+    }
+
     /// Waits until the connection is to be closed at once, whatever is under way on it.
     pub(crate) async fn until_cut(&self) {
         self.cut.notified().await;
@@ -302,7 +307,7 @@ impl Running {
     /// be no more.
     pub(crate) fn cut(&self) {
         if let Some(client) = &self.client {
-            client.cut.notify_one();
+            client.cut();
         }
     }
 

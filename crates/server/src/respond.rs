@@ -1,6 +1,7 @@
 //! How does an answer become an HTTP response?
 
 use std::io::Write;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use flate2::Compression;
@@ -12,14 +13,13 @@ use hyper::header::{
     HeaderValue, ORIGIN, RETRY_AFTER, VARY, WWW_AUTHENTICATE,
 };
 use hyper::{Response, StatusCode};
-use jindou_engine::Reservation;
 use serde_json::json;
 
 use crate::body::Body;
 use crate::config::Cors;
 use crate::error::Refusal;
-use crate::memory::AnswerMemory;
-use crate::queries::QueryId;
+use crate::memory::{AnswerMemory, BookedAnswer};
+use crate::queries::{Client, QueryId};
 
 /// Answers below this size, in bytes, are not worth compressing.
 const GZIP_FROM: usize = 1024;
@@ -50,12 +50,12 @@ pub(crate) fn with_body(media_type: &str, body: Body) -> Response<Body> {
 
 /// Results that are all there, compressed if that is wanted and worth it.
 ///
-/// Those that are not small take from `memory` what they hold until they are sent.
+/// Those that are not small take from `memory` what they hold until they are sent, as [`AnswerMemory::book`] does.
 pub(crate) fn results(
     media_type: &str,
     bytes: Vec<u8>,
     gzip: bool,
-    memory: &AnswerMemory,
+    memory: (&AnswerMemory, Option<&Arc<Client>>),
 ) -> Result<Response<Body>, Refusal> {
     let mut response = if gzip && bytes.len() >= GZIP_FROM {
         let mut encoder = encoder(bytes.len() / 4);
@@ -76,7 +76,7 @@ pub(crate) fn results(
 /// Bytes with what they take from the pool.
 struct Booked {
     bytes: Vec<u8>,
-    _memory: Reservation,
+    _memory: BookedAnswer,
 }
 
 impl AsRef<[u8]> for Booked {
@@ -85,8 +85,11 @@ impl AsRef<[u8]> for Booked {
     }
 }
 
-fn booked(bytes: Vec<u8>, memory: &AnswerMemory) -> Result<Bytes, Refusal> {
-    Ok(match memory.book(bytes.len())? {
+fn booked(
+    bytes: Vec<u8>,
+    (memory, client): (&AnswerMemory, Option<&Arc<Client>>),
+) -> Result<Bytes, Refusal> {
+    Ok(match memory.book(bytes.len(), client)? {
         None => bytes.into(),
         Some(memory) => Bytes::from_owner(Booked {
             bytes,

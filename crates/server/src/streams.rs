@@ -373,7 +373,7 @@ impl Service {
         let _memory = self.reserve_large(bytes.saturating_mul(factor))?;
         let mut text = Vec::with_capacity(bytes);
         serde_json::to_writer(&mut text, value).map_err(|_| Refusal::internal())?;
-        respond::results(JSON, text, gzip, &self.executor.answers)
+        respond::results(JSON, text, gzip, (&self.executor.answers, None))
     }
 
     /// What streams are, in a format of RDF.
@@ -388,7 +388,12 @@ impl Service {
         let _memory = self.reserve_large(bytes)?;
         let mut text = Vec::with_capacity(bytes);
         vocals::write(&base_url, streams, offer.format, &mut text, |_| ())?;
-        let mut response = respond::results(offer.media_type, text, false, &self.executor.answers)?;
+        let mut response = respond::results(
+            offer.media_type,
+            text,
+            false,
+            (&self.executor.answers, None),
+        )?;
         let vary = HeaderValue::from_static("accept");
         response.headers_mut().insert(VARY, vary);
         Ok(response)
