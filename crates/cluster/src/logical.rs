@@ -122,8 +122,8 @@ impl ForkMessages {
 }
 
 impl LogicalNodes {
-    /// The nodes that hold the shards of `map`, each with so many threads for sub-queries of a class, which call what
-    /// `starts` has for that first.
+    /// The nodes that hold the shards of `map`. Each has so many threads for sub-queries of each class; a thread first
+    /// calls what `starts` has for its class.
     ///
     /// # Panics
     /// If the operating system refuses a thread.

@@ -52,7 +52,7 @@ fn one(folder: &Path) -> Database {
     Database::open_to_read(&folder.join("store"), Config::default()).expect("it opens")
 }
 
-/// Has `check` look at a store as servers have it: so many, in each way.
+/// Calls `check` with each cluster that serves a store: each number of servers, over mapped memory and over TCP.
 fn on_servers(
     program: &Path,
     (folder, is_for): (&Path, Use),

@@ -1,8 +1,8 @@
 //! What is a cluster of processes that a measurement asks?
 //!
 //! This process is the first node. The others are started as children, which read the same store, and end
-//! when their standard input does: with this process, however that ends. One line of
-//! it tells a child's clients what to ask, the next one when to begin.
+//! when their standard input does: with this process, however that ends. A line of
+//! it says what a child's clients are to ask, and another line has them begin.
 
 use std::ffi::OsString;
 use std::fs;

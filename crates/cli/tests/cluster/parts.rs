@@ -1,4 +1,4 @@
-//! Is a store split into parts that servers answer with as one, and is a part refused by whoever takes it for a store?
+//! Do servers with the parts of a store answer as one with the whole does, and do other commands refuse a part?
 
 use std::fs;
 use std::path::Path;
