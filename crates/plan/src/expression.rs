@@ -228,27 +228,10 @@ impl Expression {
 
     /// True if two evaluations over the same values may differ.
     pub fn is_volatile(&self) -> bool {
-        match self {
-            Self::Variable(_) | Self::Constant(_) | Self::Bound(_) => false,
-            Self::Or(list) | Self::And(list) | Self::Coalesce(list) => {
-                list.iter().any(Self::is_volatile)
-            }
-            Self::Call(function, list) => {
-                matches!(
-                    function,
-                    Function::Rand | Function::Uuid | Function::StrUuid | Function::BNode
-                ) || list.iter().any(Self::is_volatile)
-            }
-            Self::Not(part) | Self::UnaryPlus(part) | Self::UnaryMinus(part) => part.is_volatile(),
-            Self::Compare(_, left, right) => left.is_volatile() || right.is_volatile(),
-            Self::Arithmetic(first, rest) => {
-                first.is_volatile() || rest.iter().any(|(_, part)| part.is_volatile())
-            }
-            Self::In(part, list) => part.is_volatile() || list.iter().any(Self::is_volatile),
-            Self::If(condition, then, otherwise) => {
-                condition.is_volatile() || then.is_volatile() || otherwise.is_volatile()
-            }
-        }
+        use Function::{BNode, Rand, StrUuid, Uuid};
+        [BNode, Rand, StrUuid, Uuid]
+            .iter()
+            .any(|function| self.calls(*function))
     }
 
     /// True if this expression or a part of it calls `function`.

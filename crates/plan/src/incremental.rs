@@ -19,6 +19,7 @@ use crate::build::build;
 use crate::continuous::{ContinuousQuery, Extent, StreamWindow};
 use crate::counted::count_equal_solutions;
 use crate::error::PlanError;
+use crate::expression::Function;
 use crate::patience::Patience;
 use crate::physical::{ConstId, Constant, Scope, Slot, Var};
 use crate::planner::without_arguments;
@@ -361,6 +362,8 @@ impl Cores<'_> {
             Pattern::Filter { inner, expression } => {
                 self.is_core(inner, depth + 1)
                     && !expression.is_volatile()
+                    // It is another one at the next instant.
+                    && !expression.calls(Function::Now)
                     && expression.variables().is_subset(&inner.certain())
             }
             Pattern::Join(parts) => parts.iter().all(|part| self.is_core(part, depth + 1)),

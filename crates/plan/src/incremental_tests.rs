@@ -85,6 +85,24 @@ fn what_stands_above_a_core_is_done_anew() {
 }
 
 #[test]
+fn what_another_evaluation_may_decide_otherwise_is_no_part_of_a_core() {
+    for (filter, is_kept) in [
+        ("?y < 5", true),
+        ("NOW() < ?y", false),
+        ("YEAR(NOW()) = 2026", false),
+        ("?y > 1 && (?y < 5 || ?y > NOW())", false),
+        ("RAND() < 0.5", false),
+        ("STR(?y) != STRUUID()", false),
+    ] {
+        let made = query(TWO, &format!("WINDOW :a {{ ?x :p ?y }} FILTER({filter})"));
+        let incremental = made.incremental(&|_| true).expect("it has a core");
+        let is_in_core = matches!(incremental.full.pattern, Pattern::Filter { .. });
+        let is_above = matches!(incremental.rest.pattern, Pattern::Filter { .. });
+        assert_eq!((is_in_core, is_above), (is_kept, !is_kept), "{filter}");
+    }
+}
+
+#[test]
 fn a_path_over_stored_edges_is_part_of_a_core() {
     let made = query(TWO, "WINDOW :a { ?x :p ?y } ?y (:q|:r)+ ?z");
     let incremental = made.incremental(&|_| true).expect("it has a core");
