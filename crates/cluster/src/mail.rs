@@ -19,6 +19,7 @@ use std::thread::{self, Builder, JoinHandle};
 use std::time::Duration;
 
 use jindou_fabric::remote::{Doorbell, Fabric, NodeId};
+use jindou_fabric::schedule::{runs_when_idle, take_short_turns};
 
 use self::outgoing::{Left, Outgoing};
 use self::tending::Tending;
@@ -109,7 +110,11 @@ impl Mail {
         // The thread does not hold the mail, only what is shared: dropping the last mail ends the thread.
         let tending = Tending::new(Arc::clone(&shared), end.receiver, postman);
         let name = format!("mail of node {}", end.peer);
-        let thread = Builder::new().name(name).spawn(move || tending.run());
+        let thread = Builder::new().name(name).spawn(move || {
+            // Where it is refused, answers come later, and are the same.
+            let _ = take_short_turns();
+            tending.run();
+        });
         let refused = |source| LinkError::Thread {
             node: end.peer,
             source: Arc::new(source),
@@ -131,7 +136,12 @@ impl Mail {
         // one, or looked at the queue before it was pushed. In the second case the sender is not free, and
         // the bell rings after the push. The thread waits only for a ring that came after it began its last
         // look, and it waits until the sender is free: so its next look finds this message.
-        match shared.outgoing.try_pump() {
+        let pumped = match runs_when_idle() {
+            // It may stand still with the sender, as long as others have its core.
+            true => None,
+            false => shared.outgoing.try_pump(),
+        };
+        match pumped {
             Some(Ok(Left::Nothing)) => {}
             // The peer rings once it has made room.
             Some(Ok(Left::NoRoom)) => {}

@@ -1,6 +1,12 @@
 //! When does a thread get a core?
 
+use std::cell::Cell;
 use std::io;
+
+thread_local! {
+    /// Once it is known.
+    static RUNS_WHEN_IDLE: Cell<Option<bool>> = const { Cell::new(None) };
+}
 
 /// From here on the calling thread, and threads that it starts, run only while a core has nothing
 /// else to do, and leave it at once when it has. For good: an unprivileged thread cannot go back.
@@ -17,12 +23,29 @@ pub fn run_when_idle() -> io::Result<()> {
         let parameters = libc::sched_param { sched_priority: 0 };
         // SAFETY: the pointer is to a live value of the type that the call reads; 0 is this thread.
         match unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) } {
-            0 => Ok(()),
+            0 => {
+                RUNS_WHEN_IDLE.set(Some(true));
+                Ok(())
+            }
             _ => Err(io::Error::last_os_error()),
         }
     }
     #[cfg(not(target_os = "linux"))]
     Err(io::ErrorKind::Unsupported.into())
+}
+
+/// True on a thread that was begun to [run when a core is idle](run_when_idle): what others may wait for, it
+/// leaves to threads that always get on.
+#[must_use]
+pub fn runs_when_idle() -> bool {
+    #[cfg(target_os = "linux")]
+    // SAFETY: the call takes a number, of which 0 is this thread, and fails for no living one.
+    let is_so = || unsafe { libc::sched_getscheduler(0) } == libc::SCHED_IDLE;
+    #[cfg(not(target_os = "linux"))]
+    let is_so = || false;
+    let known = RUNS_WHEN_IDLE.get().unwrap_or_else(is_so);
+    RUNS_WHEN_IDLE.set(Some(known));
+    known
 }
 
 /// A thread of this process, for others that are to change when it gets a core.
@@ -209,12 +232,13 @@ mod tests {
         let before = policy();
         let policies = std::thread::spawn(|| {
             run_when_idle().expect("any thread may");
-            let started = std::thread::spawn(policy).join();
-            (policy(), started.expect("no panic"))
+            let seen = || (policy(), runs_when_idle());
+            let started = std::thread::spawn(seen).join();
+            [seen(), started.expect("no panic")]
         });
         let policies = policies.join().expect("no panic");
-        assert_eq!(policies, (libc::SCHED_IDLE, libc::SCHED_IDLE));
-        assert_eq!(policy(), before);
+        assert_eq!(policies, [(libc::SCHED_IDLE, true); 2]);
+        assert_eq!((policy(), runs_when_idle()), (before, false));
     }
 
     #[test]

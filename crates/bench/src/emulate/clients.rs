@@ -117,6 +117,8 @@ impl Drawn {
         std::thread::scope(|scope| {
             let clients = self.clients.iter().map(|drawn| {
                 scope.spawn(move || {
+                    // As a server's threads for light queries do; where it is refused, the figures say so.
+                    let _ = jindou_fabric::schedule::take_short_turns();
                     begin.wait();
                     light(database, drawn, length)
                 })

@@ -21,7 +21,7 @@ use super::stream::Stream;
 use super::table::{OwnTable, TABLE_WORDS, Table};
 use super::target::{KeyName, NeighbourMemory, Reach, ask};
 use super::ucx::Engine;
-use super::wire::{Item, MESSAGE_ITEMS};
+use super::wire::Item;
 use crate::region::LentMemory as _;
 use crate::registry::{Registry, Target};
 use crate::remote::memory::{Served, WORD_BYTES, check_words};
@@ -29,6 +29,7 @@ use crate::remote::{
     Action, Batch, Completed, Doorbell, Fabric, Fields, InFlight, Interrupt, MemoryKey, NodeId,
     Registration, RemoteMemory, SharedMemory,
 };
+use crate::schedule::take_short_turns;
 use crate::{FabricError, Region, RegionBuilder};
 
 /// Memory below this is copied faster than mapped, and not worth a segment of its own.
@@ -82,7 +83,11 @@ impl ProcessFabric {
         let thread = {
             let node = Arc::clone(&node);
             let builder = std::thread::Builder::new().name("fabric".to_owned());
-            builder.spawn(move || node.run())
+            builder.spawn(move || {
+                // Where it is refused, answers come later, and are the same.
+                let _ = take_short_turns();
+                node.run();
+            })
         };
         let thread = thread.map_err(|error| FabricError::Transport {
             call: "starting a thread",
@@ -284,7 +289,7 @@ impl ProcessFabric {
         } else if let Some(peer) = messages.only_peer().cloned()
             && peer.table().is_none()
             && bells.iter().all(|bell| bell.node == peer.node())
-            && batch.len() + bells.len() <= MESSAGE_ITEMS
+            && messages.has_room_for(bells.len())
         {
             // One message, whose items are done in order.
             for bell in bells.drain(..) {

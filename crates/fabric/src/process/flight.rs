@@ -9,10 +9,11 @@ use super::node::{Node, Peer};
 use super::wire::{Item, MESSAGE_ITEMS, MESSAGE_WORDS, deliver, request};
 use crate::FabricError;
 use crate::remote::{Batch, BellAddress, Completed, Flight, Interrupt};
+use crate::schedule::runs_when_idle;
 
-/// Messages of one batch that are on their way at most: with those of both directions full, half a
-/// MiB each.
-const WINDOW: usize = 8;
+/// Messages of one batch that are on their way at most, of 64 KiB each at most: what others send
+/// waits for these.
+const WINDOW: usize = 4;
 
 /// A batch that is under way.
 pub(super) struct MessageFlight {
@@ -40,12 +41,34 @@ struct Message {
     is_answered: bool,
 }
 
+/// Messages are one in so many of the longest that peers take: 64 KiB of data or 256 operations.
+const USUAL_PART: usize = 4;
+/// And those of a thread that runs when a core is idle.
+const SMALL_PART: usize = 16;
+
 /// Operations by the message that they go with.
-#[derive(Default)]
 pub(super) struct Messages {
     messages: Vec<Message>,
     /// Words of data of the last message.
     words: usize,
+    /// Each message is one in so many of the longest ones.
+    part: usize,
+}
+
+impl Default for Messages {
+    /// Messages that the calling thread sends: one that [`runs_when_idle`] sends short ones, as what the peer does
+    /// for it keeps others waiting there.
+    fn default() -> Self {
+        Self {
+            messages: Vec::new(),
+            words: 0,
+            part: if runs_when_idle() {
+                SMALL_PART
+            } else {
+                USUAL_PART
+            },
+        }
+    }
 }
 
 impl Messages {
@@ -53,13 +76,24 @@ impl Messages {
         self.messages.is_empty()
     }
 
+    /// True if the last message takes so many more operations without data.
+    pub(super) fn has_room_for(&self, items: usize) -> bool {
+        let last = self.messages.last();
+        last.is_some_and(|last| last.items.len() + items <= MESSAGE_ITEMS / self.part)
+    }
+
+    /// Words of data that a message has at most.
+    pub(super) fn most_words(&self) -> usize {
+        MESSAGE_WORDS / self.part
+    }
+
     /// Adds an operation for a peer. Those that follow each other for one peer share a message.
     pub(super) fn add(&mut self, peer: &Arc<Peer>, item: Item) {
         self.words += item.words();
         if let Some(last) = self.messages.last_mut()
             && Arc::ptr_eq(&last.peer, peer)
-            && self.words <= MESSAGE_WORDS
-            && last.items.len() < MESSAGE_ITEMS
+            && self.words <= MESSAGE_WORDS / self.part
+            && last.items.len() < MESSAGE_ITEMS / self.part
         {
             last.items.push(item);
             return;

@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 
 use super::wire::{MESSAGE_ITEMS, MESSAGE_WORDS};
 use crate::remote::memory::WORD_BYTES;
+use crate::schedule::runs_when_idle;
 
 /// The longest message: its data, and six words for each item.
 const MAX_FRAME_WORDS: usize = MESSAGE_WORDS + (MESSAGE_ITEMS + 2) * 6;
@@ -58,7 +59,8 @@ impl Stream {
         self.socket.as_raw_fd()
     }
 
-    /// Sends a message, or keeps what the socket does not take; true if it took all.
+    /// Sends a message, or keeps what the socket does not take, and all where the thread has no core for sure;
+    /// true if nothing is kept.
     pub(super) fn send(&self, words: &[u64]) -> io::Result<bool> {
         assert!(words.len() <= MAX_FRAME_WORDS, "a message has a bound");
         let mut frame = Vec::with_capacity(words.len() + 1);
@@ -66,7 +68,11 @@ impl Stream {
         frame.extend_from_slice(words);
         let mut outgoing = self.outgoing.lock();
         outgoing.frames.push_back(frame);
-        outgoing.write(&self.socket)
+        // It may stand still with the lock, as long as others have its core.
+        match runs_when_idle() {
+            true => Ok(false),
+            false => outgoing.write(&self.socket),
+        }
     }
 
     /// Writes what was kept; true if nothing is left.
@@ -186,6 +192,26 @@ mod tests {
             let _ = one.flush().unwrap();
         }
         assert!(!one.has_outgoing());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_thread_that_runs_when_idle_leaves_its_messages_to_others() {
+        let (one, other) = pair();
+        std::thread::scope(|scope| {
+            let sends = scope.spawn(|| {
+                crate::schedule::run_when_idle().expect("any thread may");
+                one.send(&[1, 2]).unwrap()
+            });
+            assert!(!sends.join().unwrap());
+        });
+        assert!(one.has_outgoing());
+        assert!(one.send(&[3]).unwrap());
+        let mut received = Vec::new();
+        while received.len() < 2 {
+            received.extend(other.receive().unwrap());
+        }
+        assert_eq!(received, [vec![1, 2], vec![3]]);
     }
 
     #[test]

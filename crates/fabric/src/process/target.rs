@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::flight::Messages;
 use super::node::Peer;
 use super::segment::{Mapped, Place};
-use super::wire::{Item, MESSAGE_WORDS};
+use super::wire::Item;
 use crate::region::PeerMemory;
 use crate::registry::Target;
 use crate::remote::memory::{WORD_BYTES, check_alignment, check_bounds, read_words, write_words};
@@ -206,7 +206,7 @@ pub(super) fn ask(messages: &mut Messages, peer: &Arc<Peer>, number: u64, operat
     let offset = operation.offset;
     match operation.action.clone() {
         Action::Read { into, length } => {
-            let piece = MESSAGE_WORDS * WORD_BYTES;
+            let piece = messages.most_words() * WORD_BYTES;
             for start in (0..length.max(1)).step_by(piece) {
                 let item = Item::Read {
                     number,
@@ -218,8 +218,9 @@ pub(super) fn ask(messages: &mut Messages, peer: &Arc<Peer>, number: u64, operat
             }
         }
         Action::Write { from } => {
-            for start in (0..from.len().max(1)).step_by(MESSAGE_WORDS) {
-                let end = from.len().min(start + MESSAGE_WORDS);
+            let piece = messages.most_words();
+            for start in (0..from.len().max(1)).step_by(piece) {
+                let end = from.len().min(start + piece);
                 let item = Item::Write {
                     number,
                     offset: offset + (start * WORD_BYTES) as u64,
