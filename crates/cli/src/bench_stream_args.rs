@@ -244,6 +244,15 @@ pub(crate) struct IngestBenchArguments {
         conflicts_with = "stream_seconds",
     )]
     pub(crate) rate: Option<u32>,
+    /// Milliseconds of a stream that are pushed together, as one request: its batches are of 100 ms all the same
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "100",
+        value_parser = clap::value_parser!(u32).range(1..=60_000),
+        conflicts_with = "rate",
+    )]
+    pub(crate) push_ms: u32,
     /// Threads that push, of which five have a stream [default: cores]
     #[arg(
         long,

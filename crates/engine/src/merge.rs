@@ -73,6 +73,32 @@ const OVERDUE: u64 = 8;
 /// What makes a merge due is this many times as much while an update searches the graph: it would have
 /// to begin anew.
 const DUE_BESIDE_SEARCH: u64 = 4;
+/// And this many times while the last merge rests: where data keeps coming, merges are then larger, and each
+/// writes as much of the base anew as a smaller one.
+const DUE_WHILE_RESTING: u64 = 2;
+/// A merge rests for so many times as long as it took.
+const REST: u32 = 3;
+
+/// What a merge would come at a bad time for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beside {
+    Nothing,
+    /// The last merge, which rests.
+    Rest,
+    /// Updates that search the graph.
+    Search,
+}
+
+impl Beside {
+    /// How many times as much makes a merge due.
+    fn times(self) -> u64 {
+        match self {
+            Self::Nothing => 1,
+            Self::Rest => DUE_WHILE_RESTING,
+            Self::Search => DUE_BESIDE_SEARCH,
+        }
+    }
+}
 
 /// How often the time until the next attempt is doubled.
 const MOST_DOUBLINGS: u32 = 8;
@@ -128,16 +154,9 @@ impl MergePolicy {
     }
 
     /// The merge that is due after so much time without a transaction, if one is.
-    fn due(
-        &self,
-        snapshot: &Snapshot,
-        quiet: Duration,
-        is_searched: bool,
-    ) -> Option<Which<'static>> {
-        let (is_due, is_idle) = match is_searched {
-            true => (self.is_grown(snapshot, DUE_BESIDE_SEARCH, 0), false),
-            false => (self.is_due(snapshot), quiet >= self.idle),
-        };
+    fn due(&self, snapshot: &Snapshot, quiet: Duration, beside: Beside) -> Option<Which<'static>> {
+        let is_idle = quiet >= self.idle && beside != Beside::Search;
+        let is_due = self.is_grown(snapshot, beside.times(), 0);
         let which = match is_due {
             true => self.due_share(),
             false if is_idle && self.is_due_when_idle(snapshot) => Which::Share(IDLE_DUE_SHARE),
@@ -760,6 +779,7 @@ impl Quiet {
 /// Merges, writes checkpoints and writes out lists when that is due, until the database is gone.
 fn maintain(inner: &Weak<Inner>, signal: &Signal, policy: MergePolicy) {
     let mut not_before = None;
+    let mut rests_until = Instant::now();
     let mut quiet = Quiet {
         policy,
         since: Duration::ZERO,
@@ -772,7 +792,12 @@ fn maintain(inner: &Weak<Inner>, signal: &Signal, policy: MergePolicy) {
                 signal.wait_until(until)
             }
             None => {
-                let wait = quiet.next_wait();
+                let rest = rests_until.saturating_duration_since(Instant::now());
+                let wait = match rest.is_zero() {
+                    true => quiet.next_wait(),
+                    // What waited for that may be due then.
+                    false => quiet.next_wait().min(rest),
+                };
                 let (state, was_idle) = signal.wait(wait);
                 quiet.note(wait, was_idle);
                 state
@@ -781,16 +806,19 @@ fn maintain(inner: &Weak<Inner>, signal: &Signal, policy: MergePolicy) {
         let Some(inner) = inner.upgrade().filter(|_| !state.stop) else {
             return;
         };
-        let done = inner.maintain(quiet.since);
+        let begun = Instant::now();
+        let done = inner.maintain(quiet.since, begun < rests_until);
         signal.attempted.notify_all();
-        if let Err(error) = done {
-            if signal.is_stopped() {
-                return;
-            }
-            not_before = inner.trouble.until();
-            match is_retry {
-                true => tracing::warn!("changes were not merged, again: {error}"),
-                false => tracing::error!("changes were not merged: {error}"),
+        match done {
+            Ok(false) => {}
+            Ok(true) => rests_until = Instant::now() + begun.elapsed() * REST,
+            Err(_) if signal.is_stopped() => return,
+            Err(error) => {
+                not_before = inner.trouble.until();
+                match is_retry {
+                    true => tracing::warn!("changes were not merged, again: {error}"),
+                    false => tracing::error!("changes were not merged: {error}"),
+                }
             }
         }
     }
@@ -798,14 +826,20 @@ fn maintain(inner: &Weak<Inner>, signal: &Signal, policy: MergePolicy) {
 
 impl Inner {
     /// The merge that is due after so much time without a transaction, if one is.
-    pub(crate) fn due_merge(&self, quiet: Duration) -> Option<Which<'static>> {
+    pub(crate) fn due_merge(&self, quiet: Duration, rests: bool) -> Option<Which<'static>> {
         let is_searched = self.searches.load(std::sync::atomic::Ordering::Relaxed) > 0;
+        let beside = match (is_searched, rests) {
+            (true, _) => Beside::Search,
+            (false, true) => Beside::Rest,
+            (false, false) => Beside::Nothing,
+        };
         let latest = &self.graph.load().snapshot;
-        self.config.merge.due(latest, quiet, is_searched)
+        self.config.merge.due(latest, quiet, beside)
     }
 
-    /// Does what is due most, after so much time without a transaction.
-    fn maintain(&self, quiet: Duration) -> Result<(), EngineError> {
+    /// Does what is due most, after so much time without a transaction; true if that was a merge. One that is
+    /// less due waits while the last one `rests`.
+    fn maintain(&self, quiet: Duration, rests: bool) -> Result<bool, EngineError> {
         let policy = &self.config.merge;
         if let Some(follower) = self.follower() {
             while let Some(owed) = follower.take_owed() {
@@ -816,12 +850,12 @@ impl Inner {
             }
         }
         let may_merge = self.check_may_merge().is_ok();
-        let due = self.due_merge(quiet).filter(|_| may_merge);
+        let due = self.due_merge(quiet, rests).filter(|_| may_merge);
         let fold_is_due = policy.is_fold_due(&self.graph.load().snapshot);
         // The background has time.
         let deadline = &Deadline::never();
         if let Some(which) = due {
-            return self.merge(which, deadline).map(drop);
+            return self.merge(which, deadline);
         }
         if fold_is_due || quiet >= policy.fold_idle {
             let mut rule = FoldRule::default();
@@ -830,10 +864,10 @@ impl Inner {
             }
             self.fold(rule, deadline)?;
         }
-        match self.needs_checkpoint() {
-            true => self.checkpoint(deadline),
-            false => Ok(()),
+        if self.needs_checkpoint() {
+            self.checkpoint(deadline)?;
         }
+        Ok(false)
     }
 }
 
@@ -869,7 +903,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_is_merged_away_from_under_only_where_much_has_changed() {
+    fn more_must_have_changed_while_a_merge_rests_and_beside_a_search() {
         let policy = MergePolicy {
             term_bytes: 1_000,
             idle_term_bytes: 100,
@@ -882,16 +916,16 @@ mod tests {
                 .intern_literal(&vec![b'x'; bytes])
                 .expect("there is room");
             snapshot.keep_terms();
-            let due = |quiet, is_searched| policy.due(&snapshot, quiet, is_searched).is_some();
-            let idle = [due(policy.idle, false), due(policy.idle, true)];
-            (
-                idle,
-                [false, true].map(|is_searched| due(Duration::ZERO, is_searched)),
-            )
+            let due = |quiet| {
+                let beside = [Beside::Nothing, Beside::Rest, Beside::Search];
+                beside.map(|beside| policy.due(&snapshot, quiet, beside).is_some())
+            };
+            (due(policy.idle), due(Duration::ZERO))
         };
-        assert_eq!(add(200), ([true, false], [false, false]));
-        assert_eq!(add(1_000), ([true, false], [true, false]));
-        assert_eq!(add(4_000), ([true, true], [true, true]));
+        assert_eq!(add(200), ([true, true, false], [false, false, false]));
+        assert_eq!(add(1_000), ([true, true, false], [true, false, false]));
+        assert_eq!(add(1_000), ([true, true, false], [true, true, false]));
+        assert_eq!(add(2_000), ([true, true, true], [true, true, true]));
     }
 
     #[test]

@@ -479,7 +479,7 @@ fn a_merge_waits_for_a_search_while_few_changes_wait_for_it() {
         ..Config::default()
     });
     update(&database, "INSERT DATA { :a :p 1, 2, 3 }").unwrap();
-    let is_due = || database.inner().due_merge(Duration::MAX).is_some();
+    let is_due = || database.inner().due_merge(Duration::MAX, false).is_some();
     assert!(is_due());
     let text = "INSERT { :a :r ?x } WHERE { :a :p ?x }";
     let commit = |_| {

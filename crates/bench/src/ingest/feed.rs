@@ -5,10 +5,10 @@ use jindou_datagen::lsbench::{Load, Lsbench, Pace, Rates, Stream};
 use super::Options;
 use crate::BenchError;
 
-/// Milliseconds of a batch.
+/// Milliseconds of a batch of the streams.
 pub(super) const BATCH_MS: u64 = 100;
 
-/// Lines of one stream and one batch.
+/// Lines of one stream that are pushed together.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) lines: String,
@@ -19,11 +19,11 @@ pub(super) struct Batch {
 #[derive(Debug)]
 pub(super) struct Feed {
     pub(super) stream: Stream,
-    /// One for each [`BATCH_MS`] from 0 on.
+    /// One for each [`Options::push_ms`] from 0 on.
     pub(super) batches: Vec<Batch>,
 }
 
-/// All streams at the rates of the paper, as many batches of each.
+/// All streams at the rates of the paper, as many pushes of each.
 ///
 /// # Errors
 /// [`BenchError::Datagen`].
@@ -33,7 +33,7 @@ pub(super) fn generate(options: &Options) -> Result<Vec<Feed>, BenchError> {
         pace: Pace::Even,
         duration_ms: options.stream_seconds * 1_000,
     };
-    let count = (load.duration_ms / BATCH_MS) as usize;
+    let count = load.duration_ms.div_ceil(options.push_ms) as usize;
     let mut feeds: Vec<Feed> = Stream::ALL
         .into_iter()
         .map(|stream| Feed {
@@ -43,7 +43,7 @@ pub(super) fn generate(options: &Options) -> Result<Vec<Feed>, BenchError> {
         .collect();
     let mut events = Lsbench::new(options.users, 0).streams(&load, &Stream::ALL)?;
     while let Some(event) = events.next_event() {
-        let batch = (event.time_ms / BATCH_MS) as usize;
+        let batch = (event.time_ms / options.push_ms) as usize;
         let batch = &mut feeds[event.stream as usize].batches[batch];
         event.push_lines(&mut batch.lines);
         batch.tuples += event.tuples().len() as u64;

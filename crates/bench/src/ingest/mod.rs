@@ -2,7 +2,7 @@
 //!
 //! [`measure`] generates the five streams of LSBench at the rates of the Wukong+S paper into memory and
 //! pushes them as fast as they are taken, in each of some [cases](Case) to a database of its own. Each
-//! thread owns some of the streams and pushes a batch of a tenth of a second of each after the other; no
+//! thread owns some of the streams and pushes a tenth of a second of each after the other, or as much as it is told; no
 //! thread goes far ahead, so that every case has the same mix of tuples. With a rate, the streams have so many
 //! tuples a second, come at the pace of the clock, and are made as they go.
 
@@ -93,6 +93,8 @@ pub struct Options {
     pub duration: Duration,
     /// Seconds of the streams, after which a case ends, too.
     pub stream_seconds: u64,
+    /// Milliseconds of a stream that are pushed together, where they are pushed as fast as they are taken.
+    pub push_ms: u64,
     /// Threads that push; more than there are streams are not used.
     pub threads: usize,
     /// Tuples a second of all streams, pushed at the pace of the clock, instead of as fast as they are taken.
@@ -115,6 +117,7 @@ impl Options {
             duration,
             // Enough for 800,000 tuples a second.
             stream_seconds: (duration.as_secs_f64() * 6.0).ceil() as u64,
+            push_ms: feed::BATCH_MS,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             rate: None,
             http: false,
@@ -165,6 +168,7 @@ pub fn measure(options: &Options, mut note: impl FnMut(&str)) -> Result<IngestRe
         generated: tuples,
         text_bytes,
         rate: options.rate,
+        push_ms: options.push_ms,
         threads: options.threads.clamp(1, Stream::ALL.len()),
         is_served: options.http,
         rows,
@@ -190,7 +194,7 @@ fn one(case: Case, options: &Options, feeds: &[Feed]) -> Result<IngestRow, Bench
     let server = serving.as_ref().map(|serving| serving.address);
     let pushed = match options.rate {
         Some(rate) => paced::push(&database, server, options, rate)?,
-        None => push(&database, server, feeds, options.threads, options.duration)?,
+        None => push(&database, server, feeds, options)?,
     };
     let settled =
         (case != Case::Timing).then(|| settle(&database, options.merge.idle + BEYOND_IDLE));

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use jindou_engine::{Database, EngineError, TupleFormat};
 
-use super::feed::{BATCH_MS, Feed, shared_out};
+use super::Options;
+use super::feed::{Feed, shared_out};
 use super::pace::{Pace, Runner};
 use crate::BenchError;
 use crate::http::{Connection, HttpError};
@@ -38,11 +39,10 @@ pub(super) fn push(
     database: &Database,
     server: Option<SocketAddr>,
     feeds: &[Feed],
-    threads: usize,
-    duration: Duration,
+    options: &Options,
 ) -> Result<Pushed, BenchError> {
-    let parts = shared_out(feeds, threads);
-    let pace = Pace::new(parts.len());
+    let parts = shared_out(feeds, options.threads);
+    let pace = Pace::new(parts.len(), options.push_ms);
     let mut reaches = Vec::new();
     for _ in &parts {
         reaches.push(Reach::new(database, server)?);
@@ -55,7 +55,7 @@ pub(super) fn push(
             .enumerate()
             .map(|(number, (own, reach))| {
                 let runner = pace.runner(number);
-                scope.spawn(move || push_own(own, reach, &runner, begin, duration))
+                scope.spawn(move || push_own(own, reach, &runner, (begin, options)))
             })
             .collect();
         let joined = threads.into_iter();
@@ -74,14 +74,14 @@ pub(super) fn push(
     Ok(pushed)
 }
 
-/// What one thread does: a batch of each of its streams, then the next one.
+/// What one thread does: a push of each of its streams, then the next one.
 fn push_own(
     own: &[&Feed],
     mut reach: Reach<'_>,
     runner: &Runner<'_>,
-    begin: Instant,
-    duration: Duration,
+    (begin, options): (Instant, &Options),
 ) -> Result<Pushed, BenchError> {
+    let duration = options.duration;
     let batches = own.first().map_or(0, |feed| feed.batches.len());
     let mut pushed = Pushed::default();
     let mut next = 0;
@@ -98,7 +98,7 @@ fn push_own(
         runner.passed(next);
     }
     for feed in own {
-        let end_ms = next as u64 * BATCH_MS;
+        let end_ms = next as u64 * options.push_ms;
         reach.complete(feed.stream.name(), end_ms)?;
     }
     pushed.is_short = next == batches && begin.elapsed() < duration;

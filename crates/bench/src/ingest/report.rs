@@ -26,6 +26,8 @@ pub struct IngestReport {
     pub generated: u64,
     /// Bytes of their lines.
     pub text_bytes: u64,
+    /// Milliseconds of a stream that were pushed together, without a rate.
+    pub push_ms: u64,
     /// Threads that pushed.
     pub threads: usize,
     /// They pushed over HTTP.
@@ -89,7 +91,11 @@ impl Display for IngestReport {
             )?,
         }
         let http = if self.is_served { " over HTTP" } else { "" };
-        writeln!(f, "; threads that push{http}: {}\n", self.threads)?;
+        write!(f, "; threads that push{http}: {}", self.threads)?;
+        match self.rate {
+            Some(_) => writeln!(f, "\n")?,
+            None => writeln!(f, ", {} ms of a stream at a time\n", self.push_ms)?,
+        }
         let mut table = Table::new([
             "case",
             "seconds",

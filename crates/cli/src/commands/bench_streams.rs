@@ -130,6 +130,7 @@ pub(crate) fn ingest(arguments: IngestBenchArguments) -> anyhow::Result<()> {
         options.threads = threads.get();
     }
     options.rate = arguments.rate.map(f64::from);
+    options.push_ms = arguments.push_ms.into();
     options.http = arguments.http;
     options.location = arguments.location;
     let report = ingest::measure(&options, note)?;
