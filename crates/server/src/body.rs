@@ -65,11 +65,18 @@ pub(crate) enum Body {
     },
     /// Events as they come.
     Events(mpsc::Receiver<Chunk>),
+    /// Results without end, between which nothing can be sent that is none.
+    Results(mpsc::Receiver<Chunk>),
 }
 
 impl Body {
     pub(crate) fn empty() -> Self {
         Self::Whole(Bytes::new())
+    }
+
+    /// True where a client that is gone would be noticed by the next result only.
+    pub(crate) fn waits_in_silence(&self) -> bool {
+        matches!(self, Self::Results(_))
     }
 }
 
@@ -85,7 +92,7 @@ impl http_body::Body for Body {
             Self::Unsent => Poll::Ready(None),
             Self::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
             Self::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
-            Self::Stream { chunks, .. } | Self::Events(chunks) => {
+            Self::Stream { chunks, .. } | Self::Events(chunks) | Self::Results(chunks) => {
                 chunks.poll_recv(context).map(|chunk| match chunk {
                     Some(Chunk::Data(bytes) | Chunk::Last(bytes)) => Some(Ok(Frame::data(bytes))),
                     Some(Chunk::End) => None,
@@ -102,7 +109,9 @@ impl http_body::Body for Body {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Self::Unsent | Self::Stream { .. } | Self::Events(_) => SizeHint::default(),
+            Self::Unsent | Self::Stream { .. } | Self::Events(_) | Self::Results(_) => {
+                SizeHint::default()
+            }
         }
     }
 }

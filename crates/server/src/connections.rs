@@ -134,6 +134,8 @@ pub(crate) enum Activity {
     Waiting,
     /// An answer is computed or sent, between which nothing else may be.
     Answering,
+    /// And it has no end, but for that of the connection.
+    AnsweringForEver,
 }
 
 /// What follows on a connection that left HTTP.
@@ -171,7 +173,8 @@ impl Peer {
         match self.activity.load(Relaxed) {
             0 => Activity::Idle,
             1 => Activity::Waiting,
-            _ => Activity::Answering,
+            2 => Activity::Answering,
+            _ => Activity::AnsweringForEver,
         }
     }
 
@@ -252,9 +255,13 @@ impl Drop for LongBody {
 pub(crate) struct Underway(Arc<Peer>);
 
 impl Underway {
-    /// Its answer begins: nothing else may be sent before its end.
-    pub(crate) fn answers(&self) {
-        self.0.activity.store(Activity::Answering as u8, Relaxed);
+    /// Its answer begins: nothing else may be sent before its end, if it has one.
+    pub(crate) fn answers(&self, is_for_ever: bool) {
+        let activity = match is_for_ever {
+            true => Activity::AnsweringForEver,
+            false => Activity::Answering,
+        };
+        self.0.activity.store(activity as u8, Relaxed);
     }
 }
 

@@ -105,7 +105,11 @@ impl Service {
             Framing::Columns => ARROW_STREAM,
             Framing::Events | Framing::Messages => EVENT_STREAM,
         };
-        let mut response = respond::with_body(media_type, Body::Events(chunks));
+        let body = match framing {
+            Framing::Columns => Body::Results(chunks),
+            Framing::Events | Framing::Messages => Body::Events(chunks),
+        };
+        let mut response = respond::with_body(media_type, body);
         let headers = response.headers_mut();
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         headers.insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));

@@ -1,6 +1,5 @@
 //! How much memory may the queries of a server hold, and how is its database set up for that?
 
-use std::collections::VecDeque;
 use std::fs;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
@@ -30,7 +29,7 @@ const LIGHT_ANSWER_BYTES: usize = 128 << 10;
 const LIGHT_ANSWERS_BYTES: u64 = 8 << 20;
 /// one in so many bytes of what is kept for what nobody counts.
 const LIGHT_SHARE: u64 = 8;
-/// Once they hold all but one in so many bytes of that, those go whose clients have not read them
+/// Once they hold all but one in so many bytes of that, those go whose clients have read nothing
 /// for so long: else some slow clients would keep light queries of all others from being answered.
 const LIGHT_ROOM_SHARE: u64 = 4;
 const LIGHT_PATIENCE: Duration = Duration::from_millis(250);
@@ -96,8 +95,8 @@ pub(crate) struct AnswerMemory {
     pool: Option<Arc<MemoryPool>>,
     /// Of what nobody counts, for light answers.
     light: Arc<MemoryPool>,
-    /// Those that hold some of it, the oldest first.
-    held: Mutex<VecDeque<LightAnswer>>,
+    /// Those that hold some of it.
+    held: Mutex<Vec<LightAnswer>>,
 }
 
 /// A light answer that waits for its client.
@@ -157,7 +156,7 @@ impl AnswerMemory {
         let mut held = self.held.lock().expect("nobody panics while it has it");
         self.make_room(&mut held, now);
         let memory = Arc::new(self.light.reserve(bytes)?);
-        held.push_back(LightAnswer {
+        held.push(LightAnswer {
             since: now,
             bytes,
             memory: Arc::downgrade(&memory),
@@ -166,23 +165,28 @@ impl AnswerMemory {
         Some(BookedAnswer(memory))
     }
 
-    /// Cuts off clients that have not read their answers for long, until so much is free, or will be soon, that the
-    /// next ones have room.
-    fn make_room(&self, held: &mut VecDeque<LightAnswer>, now: Instant) {
+    /// Cuts off clients that have read nothing for long, those first that have done so for longest, until so much is
+    /// free, or will be soon, that the next ones have room.
+    fn make_room(&self, held: &mut Vec<LightAnswer>, now: Instant) {
+        held.retain(|one| one.memory.strong_count() > 0);
         let limit = self.light.limit_bytes();
         let most = limit - limit / LIGHT_ROOM_SHARE;
         let mut bytes = self.light.held_bytes();
-        while let Some(oldest) = held.front() {
-            let is_sent = oldest.memory.strong_count() == 0;
-            if !is_sent {
-                if bytes <= most || now.saturating_duration_since(oldest.since) < LIGHT_PATIENCE {
-                    break;
-                }
-                oldest.client.cut();
-                bytes = bytes.saturating_sub(oldest.bytes);
-            }
-            held.pop_front();
+        if bytes <= most {
+            return;
         }
+        held.sort_by_cached_key(|one| one.client.reading_since(one.since));
+        let is_cut = |one: &LightAnswer| {
+            let waits = now.saturating_duration_since(one.client.reading_since(one.since));
+            let is_slow = bytes > most && waits >= LIGHT_PATIENCE;
+            if is_slow {
+                one.client.cut();
+                bytes = bytes.saturating_sub(one.bytes);
+            }
+            is_slow
+        };
+        let cut = held.iter().map(is_cut).take_while(|is_cut| *is_cut).count();
+        held.drain(..cut);
     }
 }
 
@@ -301,6 +305,44 @@ mod tests {
         }
         assert!(memory.held.lock().expect("nobody panicked").len() <= 1);
         assert!(!is_cut());
+    }
+
+    #[test]
+    fn who_reads_a_light_answer_is_not_cut_off_before_those_who_do_not() {
+        let pool = Arc::new(MemoryPool::new(64 << 20));
+        let memory = AnswerMemory::new(Some(&pool));
+        let bytes = LIGHT_ANSWER_BYTES as u64;
+        let places = memory.light.limit_bytes() / bytes;
+        let (begun, reads) = (Instant::now(), client());
+        let others: Vec<Arc<Client>> = (1..places).map(|_| client()).collect();
+        let mut held = vec![memory.book_light(bytes, &reads, begun).expect("room")];
+        for other in &others {
+            held.push(memory.book_light(bytes, other, begun).expect("room"));
+        }
+        let is_held = |client: &Arc<Client>| {
+            let held = memory.held.lock().expect("nobody panicked");
+            held.iter().any(|one| Arc::ptr_eq(&one.client, client))
+        };
+        let later = begun + LIGHT_PATIENCE;
+        reads.note_reading(later);
+        assert!(memory.book_light(bytes, &client(), later).is_none());
+        assert!(is_held(&reads));
+        let gone = others.iter().filter(|other| !is_held(other)).count() as u64;
+        assert_eq!(gone, places.div_ceil(LIGHT_ROOM_SHARE));
+        // Nobody else is left: it stays while it reads.
+        drop(held.split_off(1));
+        let more = 1..places;
+        let more: Vec<_> = more
+            .map(|_| memory.book_light(bytes, &reads, later))
+            .collect();
+        assert!(more.iter().all(Option::is_some));
+        reads.note_reading(later + LIGHT_PATIENCE);
+        assert!(
+            memory
+                .book_light(bytes, &client(), later + LIGHT_PATIENCE)
+                .is_none()
+        );
+        assert!(is_held(&reads));
     }
 
     #[test]

@@ -5,18 +5,23 @@
 //! nobody is there. So an interim response, 100 Continue, is sent to the former now and then,
 //! which HTTP/1.1 lets clients pass over in any number. To clients of HTTP/1.0, and once an answer
 //! has begun, nothing can be sent in between: there a client that is gone is noticed by the next
-//! write, or its query ends by its time limit.
+//! write, or its query ends by its time limit. Where an answer has no end and no such limit, and
+//! may send nothing for long, the end of what the client sends is taken for its own.
+//!
+//! And does a client see that an answer is not whole? One of HTTP/1.0 knows the end of a streamed
+//! answer by that of the connection. So a connection that owes part of one is reset, not closed.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
 use crate::connections::{Activity, Peer};
+use crate::queries::Client;
 use crate::wire::Wire;
 
 const INTERIM: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
@@ -30,7 +35,10 @@ const LAST_LOOK: Duration = Duration::from_secs(10);
 pub(crate) struct Attended {
     wire: Wire,
     peer: Arc<Peer>,
+    client: Arc<Client>,
     presence: Presence,
+    /// Some of an answer was written, and not the whole, or it is not known to be.
+    owes: bool,
 }
 
 /// What is known of one client while it waits for an answer.
@@ -58,6 +66,9 @@ impl Presence {
         }
         if !self.has_ended {
             match wire.poll_ended(context)? {
+                Poll::Ready(true) if activity == Activity::AnsweringForEver => {
+                    return Err(io::ErrorKind::ConnectionAborted.into());
+                }
                 Poll::Ready(true) => self.has_ended = true,
                 Poll::Ready(false) | Poll::Pending => return Ok(()),
             }
@@ -83,11 +94,29 @@ impl Presence {
 }
 
 impl Attended {
-    pub(crate) fn new(wire: Wire, peer: Arc<Peer>) -> Self {
+    pub(crate) fn new(wire: Wire, peer: &Arc<Peer>, client: &Arc<Client>) -> Self {
         Self {
             wire,
-            peer,
+            peer: Arc::clone(peer),
+            client: Arc::clone(client),
             presence: Presence::default(),
+            owes: false,
+        }
+    }
+
+    /// Notes that something was written.
+    fn note(&mut self, written: &Poll<io::Result<usize>>) {
+        if let Poll::Ready(Ok(1..)) = written {
+            self.owes |= self.peer.activity() != Activity::Idle;
+            self.client.note_reading(Instant::now());
+        }
+    }
+}
+
+impl Drop for Attended {
+    fn drop(&mut self) {
+        if self.owes {
+            self.wire.reset();
         }
     }
 }
@@ -108,7 +137,9 @@ impl AsyncWrite for Attended {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.wire).poll_write(context, bytes)
+        let written = Pin::new(&mut self.wire).poll_write(context, bytes);
+        self.note(&written);
+        written
     }
 
     fn poll_write_vectored(
@@ -116,7 +147,9 @@ impl AsyncWrite for Attended {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.wire).poll_write_vectored(context, slices)
+        let written = Pin::new(&mut self.wire).poll_write_vectored(context, slices);
+        self.note(&written);
+        written
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -126,15 +159,15 @@ impl AsyncWrite for Attended {
     /// Comes whenever the HTTP library has been at the connection and has nothing left to write.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.wire).poll_flush(context))?;
-        let Self {
-            wire,
-            peer,
-            presence,
-        } = &mut *self;
-        Poll::Ready(presence.poll(wire, peer.activity(), context))
+        let activity = self.peer.activity();
+        self.owes &= activity != Activity::Idle;
+        let Self { wire, presence, .. } = &mut *self;
+        Poll::Ready(presence.poll(wire, activity, context))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.wire).poll_shutdown(context)
+        let ended = ready!(Pin::new(&mut self.wire).poll_shutdown(context));
+        self.owes &= ended.is_err();
+        Poll::Ready(ended)
     }
 }

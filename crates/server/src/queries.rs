@@ -111,6 +111,8 @@ pub(crate) struct Client {
     /// Who sent the request under way, of which a connection has one at a time.
     user: Mutex<Option<Arc<str>>>,
     cut: Notify,
+    /// When its connection last took something of an answer.
+    reading: Mutex<Option<Instant>>,
 }
 
 impl Client {
@@ -119,7 +121,19 @@ impl Client {
             address,
             user: Mutex::default(),
             cut: Notify::new(),
+            reading: Mutex::default(),
         }
+    }
+
+    /// Notes that its connection takes something of an answer.
+    pub(crate) fn note_reading(&self, now: Instant) {
+        *self.reading.lock().expect("nobody panics while it has it") = Some(now);
+    }
+
+    /// When its connection last took something of an answer that waits since then.
+    pub(crate) fn reading_since(&self, since: Instant) -> Instant {
+        let reading = self.reading.lock().expect("nobody panics while it has it");
+        reading.map_or(since, |reading| reading.max(since))
     }
 
     /// Who sent the request under way, where it is known.

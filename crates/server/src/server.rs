@@ -265,7 +265,7 @@ impl Server {
             let Some(wire) = secure.wire(stream, &peer, &mut stopping).await else {
                 return;
             };
-            let io = TokioIo::new(Attended::new(wire, Arc::clone(&peer)));
+            let io = TokioIo::new(Attended::new(wire, &peer, &client));
             let (answering, asking) = (Arc::clone(&client), Arc::clone(&peer));
             let answered_by = Arc::clone(&service);
             let connection = http.serve_connection(
@@ -278,7 +278,7 @@ impl Server {
                     let mut entry = log.map(|log| Entry::new(log, &request, client.address().ip()));
                     async move {
                         let response = service.respond(request, &client, &peer).await;
-                        underway.answers();
+                        underway.answers(response.body().waits_in_silence());
                         if let Some(entry) = &mut entry {
                             entry.answered(&response, &client);
                         }

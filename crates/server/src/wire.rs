@@ -3,6 +3,7 @@
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -32,6 +33,13 @@ impl Wire {
         match self {
             Self::Plain(stream) => stream.stream(),
             Self::Tls { stream, .. } => stream.get_ref().0.stream(),
+        }
+    }
+
+    /// Has the connection be reset when it is dropped, so that its client does not take what it has for the whole.
+    pub(crate) fn reset(&self) {
+        if let Err(error) = socket2::SockRef::from(self.tcp()).set_linger(Some(Duration::ZERO)) {
+            tracing::debug!(%error, "a client may take a part of an answer for the whole");
         }
     }
 

@@ -537,6 +537,41 @@ fn a_client_of_http_1_0_that_ended_its_sending_side_gets_its_answer() {
     }
 }
 
+/// All that comes for a request of HTTP/1.0, and how it ends.
+fn read_1_0(server: &Running, target: &str) -> (Vec<u8>, std::io::Result<usize>) {
+    let mut connection = server.connect();
+    connection.write(format!("GET {target} HTTP/1.0\r\n\r\n").as_bytes());
+    let mut answer = Vec::new();
+    let ended = std::io::Read::read_to_end(&mut connection.reader, &mut answer);
+    (answer, ended)
+}
+
+#[test]
+fn a_cut_answer_without_a_length_does_not_end_as_a_whole_one() {
+    let server = Running::with(|config| {
+        config.max_rows = Some(20_000);
+        config.inline_budget = Duration::ZERO;
+    });
+    for format in ["tsv", "json", "csv", "arrow"] {
+        let (answer, ended) = read_1_0(&server, &target(PRODUCT, &format!("&format={format}")));
+        assert!(answer.starts_with(b"HTTP/1.0 200 "), "{format}");
+        let error = ended.expect_err("no client takes a part for the whole");
+        assert_eq!(
+            error.kind(),
+            std::io::ErrorKind::ConnectionReset,
+            "{format}"
+        );
+    }
+    let (_, ended) = read_1_0(&server, &target(ENDLESS, "&format=csv&timeout=0.2s"));
+    assert!(ended.is_err());
+    let whole = format!("{PRODUCT} LIMIT 15000");
+    let (answer, ended) = read_1_0(&server, &target(&whole, "&format=csv"));
+    assert_eq!(ended.expect("it is whole"), answer.len());
+    let body = String::from_utf8(answer).expect("text");
+    let (_, body) = body.split_once("\r\n\r\n").expect("a head");
+    assert_eq!(body.lines().count(), 15_001);
+}
+
 #[test]
 fn idle_connections_are_closed() {
     let server = Running::with(|config| config.idle_timeout = Duration::from_millis(50));

@@ -139,6 +139,16 @@ fn each_result_is_a_batch_with_its_instant_and_number() {
 }
 
 #[test]
+fn a_reader_that_is_gone_is_noticed_while_there_are_no_results() {
+    let server = with_query();
+    let mut columns = Columns::of(&server, "/continuous/q/results", "");
+    assert!(columns.0.chunk().is_some_and(|schema| !schema.is_empty()));
+    server.wait_for_metric("jindou_result_readers 1");
+    drop(columns);
+    server.wait_for_metric("jindou_result_readers 0");
+}
+
+#[test]
 fn triples_have_the_columns_of_triples_and_unbound_variables_are_null() {
     for (text, column, expected) in [
         (
