@@ -924,7 +924,8 @@ mod tests {
         };
         assert_eq!(add(200), ([true, true, false], [false, false, false]));
         assert_eq!(add(1_000), ([true, true, false], [true, false, false]));
-        assert_eq!(add(1_000), ([true, true, false], [true, true, false]));
+        // Another literal.
+        assert_eq!(add(1_001), ([true, true, false], [true, true, false]));
         assert_eq!(add(2_000), ([true, true, true], [true, true, true]));
     }
 
