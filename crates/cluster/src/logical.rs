@@ -122,8 +122,8 @@ impl ForkMessages {
 }
 
 impl LogicalNodes {
-    /// The nodes that hold the shards of `map`. Each has so many threads for sub-queries of each class; a thread first
-    /// calls what `starts` has for its class.
+    /// The nodes that hold the shards of `map`. Each node has `threads` threads for the sub-queries of each class; each
+    /// thread begins with the call that `starts` has for its class.
     ///
     /// # Panics
     /// If the operating system refuses a thread.

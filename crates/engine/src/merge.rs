@@ -73,11 +73,13 @@ const OVERDUE: u64 = 8;
 /// What makes a merge due is this many times as much while an update searches the graph: it would have
 /// to begin anew.
 const DUE_BESIDE_SEARCH: u64 = 4;
-/// And this many times while the last merge rests: where data keeps coming, merges are then larger, and each
-/// writes as much of the base anew as a smaller one.
+/// And this many times during the rest that follows a merge: where data keeps coming, fewer and larger merges
+/// write the base anew less often.
 const DUE_WHILE_RESTING: u64 = 2;
-/// A merge rests for so many times as long as it took.
+/// The rest lasts three times the duration of the merge,
 const REST: u32 = 3;
+/// and no longer than this: the merge may have waited for a backup.
+const LONGEST_REST: Duration = Duration::from_secs(60);
 
 /// What a merge would come at a bad time for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -811,7 +813,10 @@ fn maintain(inner: &Weak<Inner>, signal: &Signal, policy: MergePolicy) {
         signal.attempted.notify_all();
         match done {
             Ok(false) => {}
-            Ok(true) => rests_until = Instant::now() + begun.elapsed() * REST,
+            Ok(true) => {
+                let rest = begun.elapsed().saturating_mul(REST).min(LONGEST_REST);
+                rests_until = Instant::now() + rest;
+            }
             Err(_) if signal.is_stopped() => return,
             Err(error) => {
                 not_before = inner.trouble.until();

@@ -2,8 +2,8 @@
 //!
 //! [`measure`] generates the five streams of LSBench at the rates of the Wukong+S paper into memory and
 //! pushes them as fast as they are taken, in each of some [cases](Case) to a database of its own. Each
-//! thread owns some of the streams and pushes a tenth of a second of each after the other, or as much as it is told; no
-//! thread goes far ahead, so that every case has the same mix of tuples. With a rate, the streams have so many
+//! thread owns some of the streams and pushes [`Options::push_ms`] of each of them in turn; no thread goes far
+//! ahead, so that every case has the same mix of tuples. With a rate, the streams have so many
 //! tuples a second, come at the pace of the clock, and are made as they go.
 
 mod feed;
@@ -268,6 +268,7 @@ mod tests {
             stream_seconds: 1,
             threads,
             http,
+            push_ms: if http { 250 } else { 100 },
             location: folder.path().to_owned(),
             ..Options::new(Duration::from_secs(60))
         };

@@ -41,9 +41,9 @@ struct Message {
     is_answered: bool,
 }
 
-/// Messages are one in so many of the longest that peers take: 64 KiB of data or 256 operations.
+/// A message has at most a quarter of what peers accept in one: 64 KiB of data and 256 operations.
 const USUAL_PART: usize = 4;
-/// And those of a thread that runs when a core is idle.
+/// Messages of a thread that runs when a core is idle have at most a sixteenth.
 const SMALL_PART: usize = 16;
 
 /// Operations by the message that they go with.
@@ -51,7 +51,7 @@ pub(super) struct Messages {
     messages: Vec<Message>,
     /// Words of data of the last message.
     words: usize,
-    /// Each message is one in so many of the longest ones.
+    /// Divides the data and the operations that peers accept in one message.
     part: usize,
 }
 
@@ -76,7 +76,7 @@ impl Messages {
         self.messages.is_empty()
     }
 
-    /// True if the last message takes so many more operations without data.
+    /// True if the last message has room for `items` more operations without data.
     pub(super) fn has_room_for(&self, items: usize) -> bool {
         let last = self.messages.last();
         last.is_some_and(|last| last.items.len() + items <= MESSAGE_ITEMS / self.part)
