@@ -27,7 +27,8 @@ pub(crate) struct Run {
     data: Vec<u8>,
     /// Where each block begins in the data of this run.
     starts: Vec<usize>,
-    sorted: Sorted,
+    /// None of a table without an index.
+    sorted: Option<Sorted>,
 }
 
 /// A run that is being encoded, block by block.
@@ -56,11 +57,11 @@ impl RunBuilder {
         push_block(&mut self.data, strings)
     }
 
-    pub(crate) fn finish(self, parts: Parts) -> Run {
+    pub(crate) fn finish(self, parts: Option<Parts>) -> Run {
         Run {
             data: self.data,
             starts: self.starts,
-            sorted: Sorted::new(self.first_id, &self.hashes, parts),
+            sorted: parts.map(|parts| Sorted::new(self.first_id, &self.hashes, parts)),
         }
     }
 }
@@ -70,14 +71,14 @@ pub(crate) fn parts_for(len: u64) -> Result<Parts, DictionaryError> {
     index::buckets_for(len).map(Parts::new).ok_or(TOO_LARGE)
 }
 
-/// The bytes of the table of `len` strings.
+/// The bytes of the table of `len` strings, with an index or without.
 ///
 /// Besides the result, this holds the strings' encoded bytes once more and 16 bytes a string.
-pub(crate) fn build<'a, F>(len: usize, key: &F) -> Result<Region, DictionaryError>
+pub(crate) fn build<'a, F>(len: usize, key: &F, has_index: bool) -> Result<Region, DictionaryError>
 where
     F: Fn(usize) -> &'a [u8] + Sync,
 {
-    let parts = parts_for(len as u64)?;
+    let parts = has_index.then(|| parts_for(len as u64)).transpose()?;
     let runs: Vec<Run> = (0..len.div_ceil(RUN))
         .into_par_iter()
         .map(|run| encode(run * RUN..len.min((run + 1) * RUN), key, parts))
@@ -86,31 +87,37 @@ where
 }
 
 /// The bytes of the table of `len` strings that lie in these runs, one after the other.
-pub(crate) fn assemble(len: u64, parts: Parts, runs: Vec<Run>) -> Result<Region, DictionaryError> {
+pub(crate) fn assemble(
+    len: u64,
+    parts: Option<Parts>,
+    runs: Vec<Run>,
+) -> Result<Region, DictionaryError> {
     let data_bytes = runs.iter().map(|run| run.data.len()).sum();
-    let layout = Layout::new(len, data_bytes).ok_or(TOO_LARGE)?;
+    let layout = Layout::new(len, data_bytes, parts.is_some()).ok_or(TOO_LARGE)?;
     Ok(join(&layout, parts, runs))
 }
 
 /// Puts the runs together as `layout` has it.
-fn join(layout: &Layout, parts: Parts, runs: Vec<Run>) -> Region {
+fn join(layout: &Layout, parts: Option<Parts>, runs: Vec<Run>) -> Region {
     let mut builder = RegionBuilder::new(layout.bytes());
     let bytes = builder.as_mut_slice::<u8>();
     fill_offsets(&mut bytes[layout.offsets.clone()], layout, &runs);
     fill_data(&mut bytes[layout.data.clone()], &runs);
-    let sorted: Vec<Sorted> = runs.into_iter().map(|run| run.sorted).collect();
-    index::fill(
-        &mut bytes[layout.index.clone()],
-        parts,
-        layout.wide_ids,
-        &sorted,
-    );
+    if let Some(parts) = parts {
+        let sorted: Vec<Sorted> = runs.into_iter().filter_map(|run| run.sorted).collect();
+        let buckets = &mut bytes[layout.index.clone()];
+        index::fill(buckets, parts, layout.wide_ids, &sorted);
+    }
     let checksum = xxh3_64(&bytes[HEADER..]);
     bytes[..HEADER].copy_from_slice(&layout.header(checksum));
     builder.finish()
 }
 
-fn encode<'a, F>(ids: std::ops::Range<usize>, key: &F, parts: Parts) -> Result<Run, DictionaryError>
+fn encode<'a, F>(
+    ids: std::ops::Range<usize>,
+    key: &F,
+    parts: Option<Parts>,
+) -> Result<Run, DictionaryError>
 where
     F: Fn(usize) -> &'a [u8] + Sync,
 {
@@ -163,12 +170,11 @@ mod tests {
             .map(|i| format!("http://example.org/{i}"))
             .collect();
         let key = |id: usize| strings[id].as_bytes();
-        let parts = Parts::new(index::buckets_for(1_000).unwrap());
-        for (wide_offsets, wide_ids) in [(false, false), (false, true), (true, false), (true, true)]
-        {
+        let parts = Some(Parts::new(index::buckets_for(1_000).unwrap()));
+        for widths in [(false, false), (false, true), (true, false), (true, true)] {
             let run = encode(0..1_000, &key, parts).unwrap();
             let data = run.data.len();
-            let layout = Layout::with_widths(1_000, data, wide_offsets, wide_ids).unwrap();
+            let layout = Layout::with_widths(1_000, data, true, widths).unwrap();
             let table = StringTable::open(join(&layout, parts, vec![run])).unwrap();
             let mut decoder = table.decoder();
             for (id, string) in strings.iter().enumerate() {

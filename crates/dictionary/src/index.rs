@@ -100,6 +100,10 @@ impl<'a> Index<'a> {
     /// The id that [`Self::find`] would look at first, if it lies in the bucket of its hash.
     #[inline]
     pub(crate) fn guess(&self, hash: u64) -> Option<u64> {
+        // Of a table without an index.
+        if self.buckets == 0 {
+            return None;
+        }
         let bucket = self.bucket(home(hash, self.buckets));
         let mask = matches(bucket, tag(hash));
         (mask != 0).then(|| self.id(bucket, mask.trailing_zeros() as usize))
@@ -146,10 +150,8 @@ impl Parts {
 
 /// The hashes of a run of strings, ordered by the part of the index that each belongs to.
 pub(crate) struct Sorted {
-    /// The first id of the run.
-    first_id: u64,
-    /// Hash, and id less the first.
-    entries: Vec<(u64, u32)>,
+    /// Hash and id.
+    entries: Vec<(u64, u64)>,
     /// Where the entries of each part begin, and where the last end.
     starts: Vec<u32>,
 }
@@ -157,32 +159,31 @@ pub(crate) struct Sorted {
 impl Sorted {
     /// Orders the hashes of the strings with the ids from `first_id` on.
     pub(crate) fn new(first_id: u64, hashes: &[u64], parts: Parts) -> Self {
+        Self::of(hashes.iter().copied().zip(first_id..), parts)
+    }
+
+    /// Orders hashes with their ids, which are fewer than 2^32.
+    pub(crate) fn of(run: impl Iterator<Item = (u64, u64)> + Clone, parts: Parts) -> Self {
         let mut starts = vec![0_u32; parts.count() + 1];
-        for hash in hashes {
-            starts[parts.of(*hash) + 1] += 1;
+        for (hash, _) in run.clone() {
+            starts[parts.of(hash) + 1] += 1;
         }
         for part in 1..starts.len() {
             starts[part] += starts[part - 1];
         }
         let mut next = starts.clone();
-        let mut entries = vec![(0, 0); hashes.len()];
-        for (place, hash) in hashes.iter().enumerate() {
-            let next = &mut next[parts.of(*hash)];
-            entries[*next as usize] = (*hash, place as u32);
+        let mut entries = vec![(0, 0); starts[parts.count()] as usize];
+        for (hash, id) in run {
+            let next = &mut next[parts.of(hash)];
+            entries[*next as usize] = (hash, id);
             *next += 1;
         }
-        Self {
-            first_id,
-            entries,
-            starts,
-        }
+        Self { entries, starts }
     }
 
     fn part(&self, part: usize) -> impl Iterator<Item = (u64, u64)> {
         let entries = &self.entries[self.starts[part] as usize..self.starts[part + 1] as usize];
-        entries
-            .iter()
-            .map(|(hash, place)| (*hash, self.first_id + u64::from(*place)))
+        entries.iter().copied()
     }
 }
 

@@ -4,7 +4,7 @@
 //! header     HEADER bytes
 //! offsets    where each block begins in the data, and where the last ends: u32, or u64
 //! data       blocks of front-coded strings
-//! index      buckets of the hash index
+//! index      buckets of the hash index; none of a table of which nobody asks for strings
 //! ```
 //!
 //! Numbers are little-endian; each section begins at a multiple of eight bytes. The header holds
@@ -24,6 +24,7 @@ const MAGIC: [u8; 8] = *b"JINDSTRT";
 const VERSION: u32 = 1;
 const WIDE_OFFSETS: u32 = 1;
 const WIDE_IDS: u32 = 2;
+const NO_INDEX: u32 = 4;
 /// Where the header's own checksum lies: at its end.
 const CHECKSUM: usize = HEADER - 8;
 
@@ -41,22 +42,25 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// The layout of `len` strings in blocks of `data_bytes` in all, with numbers as narrow as
-    /// can be; `None` if it is larger than an address space.
-    pub(crate) fn new(len: u64, data_bytes: usize) -> Option<Self> {
+    /// The layout of `len` strings in blocks of `data_bytes` in all, with an index or without, and numbers as
+    /// narrow as can be; `None` if it is larger than an address space.
+    pub(crate) fn new(len: u64, data_bytes: usize, has_index: bool) -> Option<Self> {
         let wide_offsets = u32::try_from(data_bytes).is_err();
-        Self::with_widths(len, data_bytes, wide_offsets, len > 1 << 32)
+        Self::with_widths(len, data_bytes, has_index, (wide_offsets, len > 1 << 32))
     }
 
     /// As [`Self::new`], with offsets and ids of eight bytes or of four.
     pub(crate) fn with_widths(
         len: u64,
         data_bytes: usize,
-        wide_offsets: bool,
-        wide_ids: bool,
+        has_index: bool,
+        (wide_offsets, wide_ids): (bool, bool),
     ) -> Option<Self> {
         let blocks = usize::try_from(len.div_ceil(BLOCK as u64)).ok()?;
-        let buckets = index::buckets_for(len)?;
+        let buckets = match has_index {
+            true => index::buckets_for(len)?,
+            false => 0,
+        };
         let offset_bytes = if wide_offsets { 8 } else { 4 };
         let offsets = section(HEADER, blocks.checked_add(1)?.checked_mul(offset_bytes)?)?;
         let data = section(offsets.end, data_bytes)?;
@@ -88,8 +92,9 @@ impl Layout {
 
     /// The header, given the checksum of what follows it.
     pub(crate) fn header(&self, body_checksum: u64) -> [u8; HEADER] {
-        let flags =
-            (u32::from(self.wide_offsets) * WIDE_OFFSETS) | (u32::from(self.wide_ids) * WIDE_IDS);
+        let flags = (u32::from(self.wide_offsets) * WIDE_OFFSETS)
+            | (u32::from(self.wide_ids) * WIDE_IDS)
+            | (u32::from(self.buckets == 0) * NO_INDEX);
         let numbers = [
             self.len,
             self.data.start as u64,
@@ -130,7 +135,9 @@ impl Layout {
         let data_bytes = data_bytes.map_err(|_| damaged("the data is too large"))?;
         let flags = read_u32(header, 12);
         let (wide_offsets, wide_ids) = (flags & WIDE_OFFSETS != 0, flags & WIDE_IDS != 0);
-        let layout = Self::with_widths(read_u64(header, 16), data_bytes, wide_offsets, wide_ids);
+        let has_index = flags & NO_INDEX == 0;
+        let widths = (wide_offsets, wide_ids);
+        let layout = Self::with_widths(read_u64(header, 16), data_bytes, has_index, widths);
         let layout = layout.ok_or(damaged("the table is too large"))?;
         let body_checksum = read_u64(header, 48);
         if layout.header(body_checksum) != header {

@@ -7,6 +7,8 @@
 //!   file as it is. [`Decoder`] reads many of its strings.
 //! - [`TermTable`] is immutable, too, but its strings have numbers that are given from outside, such
 //!   as those that terms keep for ever; such tables are merged. [`TermDecoder`] reads many strings.
+//! - [`HashIndex`] is what finds the strings of a dictionary of which a node has a part, by their hashes; [`Residues`]
+//!   are the numbers of which it has the strings.
 //! - [`Interner`] grows: it numbers strings in order of first sight while data is loaded.
 //!
 //! All use [`hash`], so that a hash computed for one serves the others.
@@ -16,6 +18,7 @@ mod block;
 mod build;
 mod decoder;
 mod error;
+mod hash_index;
 mod index;
 mod interner;
 mod layout;
@@ -23,6 +26,7 @@ mod merge;
 mod number_map;
 mod number_set;
 mod numbers;
+mod residues;
 mod table;
 mod term_decoder;
 mod term_table;
@@ -30,7 +34,9 @@ mod term_table;
 pub use block::{Around, BLOCK};
 pub use decoder::{Decoder, WholeBlock};
 pub use error::DictionaryError;
+pub use hash_index::HashIndex;
 pub use interner::Interner;
+pub use residues::Residues;
 pub use table::StringTable;
 pub use term_decoder::TermDecoder;
 pub use term_table::TermTable;

@@ -90,7 +90,7 @@ where
         .collect::<Result<Vec<_>, _>>()?;
     drop(sources);
     let (runs, numbers): (Vec<Run>, Vec<Vec<u64>>) = pieces.into_iter().unzip();
-    let region = build::assemble(total as u64, parts, runs)?;
+    let region = build::assemble(total as u64, Some(parts), runs)?;
     Ok((StringTable::open(region)?, numbers))
 }
 
@@ -238,7 +238,7 @@ fn merge_piece(
     let mut run = RunBuilder::new(first, (end - first) as usize);
     let mut numbers = Vec::with_capacity((end - first) as usize);
     if first == end {
-        return Ok((run.finish(parts), numbers));
+        return Ok((run.finish(Some(parts)), numbers));
     }
     let mut merged = Merged::new(sources, &begin.starts)?;
     let mut block: [Vec<u8>; BLOCK] = Default::default();
@@ -260,7 +260,7 @@ fn merge_piece(
             run.push(&strings[..=place])?;
         }
     }
-    Ok((run.finish(parts), numbers))
+    Ok((run.finish(Some(parts)), numbers))
 }
 
 /// Refuses a string that does not follow the one before.

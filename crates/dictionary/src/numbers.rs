@@ -1,16 +1,19 @@
 //! Which number has a row of a term table, and which row has a number?
 //!
 //! Either the numbers are one range in the order of the rows, which costs a subtraction and a
-//! comparison, or they are mapped.
+//! comparison, or those that leave some residues, or they are mapped.
 
 use crate::error::DictionaryError;
 use crate::number_map::{MapView, NumberMap};
+use crate::residues::Residues;
 
 /// The numbers of a table's rows.
 #[derive(Clone)]
 pub(crate) enum Numbers {
     /// `len` numbers from `first` on, by row.
     Range { first: u64, len: u64 },
+    /// The first `len` numbers that leave these residues, by row.
+    Dealt { residues: Residues, len: u64 },
     /// Any numbers; rows are in the order of their strings.
     Mapped(NumberMap),
 }
@@ -28,6 +31,10 @@ impl Numbers {
     pub(crate) fn ends(&self) -> Option<(u64, u64)> {
         match self {
             Self::Range { first, len } => len.checked_sub(1).map(|last| (*first, first + last)),
+            Self::Dealt { residues, len } => {
+                let last = len.checked_sub(1)?;
+                Some((residues.number_at(0), residues.number_at(last)))
+            }
             Self::Mapped(map) => map.ends(),
         }
     }
@@ -39,6 +46,10 @@ impl Numbers {
                 first: *first,
                 len: *len,
             },
+            Self::Dealt { residues, len } => NumbersView::Dealt {
+                residues,
+                len: *len,
+            },
             Self::Mapped(map) => NumbersView::Mapped(map.view()),
         }
     }
@@ -48,6 +59,7 @@ impl Numbers {
 #[derive(Clone, Copy)]
 pub(crate) enum NumbersView<'a> {
     Range { first: u64, len: u64 },
+    Dealt { residues: &'a Residues, len: u64 },
     Mapped(MapView<'a>),
 }
 
@@ -60,6 +72,7 @@ impl<'a> NumbersView<'a> {
                 let row = number.wrapping_sub(*first);
                 (row < *len).then_some(row)
             }
+            Self::Dealt { residues, len } => residues.row(number).filter(|row| row < len),
             Self::Mapped(map) => map.row(number),
         }
     }
@@ -69,6 +82,7 @@ impl<'a> NumbersView<'a> {
     pub(crate) fn number_at(&self, row: u64) -> Option<u64> {
         match self {
             Self::Range { first, len } => (row < *len).then(|| first + row),
+            Self::Dealt { residues, len } => (row < *len).then(|| residues.number_at(row)),
             Self::Mapped(map) => map.number_at(row),
         }
     }
@@ -77,17 +91,18 @@ impl<'a> NumbersView<'a> {
     #[inline]
     pub(crate) fn contains(&self, number: u64) -> bool {
         match self {
-            Self::Range { .. } => self.row(number).is_some(),
+            Self::Range { .. } | Self::Dealt { .. } => self.row(number).is_some(),
             Self::Mapped(map) => map.place(number).is_some(),
         }
     }
 
     /// All numbers, ascending.
     pub(crate) fn numbers(self) -> impl Iterator<Item = u64> + 'a {
-        let (range, map) = match self {
-            Self::Range { first, len } => (first..first + len, None),
+        let (rows, map) = match self {
+            Self::Range { len, .. } | Self::Dealt { len, .. } => (0..len, None),
             Self::Mapped(map) => (0..0, Some(map)),
         };
-        range.chain(map.into_iter().flat_map(MapView::numbers))
+        let of_rows = rows.filter_map(move |row| self.number_at(row));
+        of_rows.chain(map.into_iter().flat_map(MapView::numbers))
     }
 }

@@ -48,9 +48,18 @@ impl StringTable {
     where
         F: Fn(usize) -> &'a [u8] + Sync,
     {
-        let region = crate::build::build(len, &key)?;
-        let (layout, _) = Layout::read(&region)?;
-        Ok(Self { region, layout })
+        Self::open(crate::build::build(len, &key, true)?)
+    }
+
+    /// As [`Self::build`], without what finds strings: [`Self::lookup`] knows none of them.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn build_without_index<'a, F>(len: usize, key: F) -> Result<Self, DictionaryError>
+    where
+        F: Fn(usize) -> &'a [u8] + Sync,
+    {
+        Self::open(crate::build::build(len, &key, false)?)
     }
 
     /// The table whose [`Self::region`] was `region`.

@@ -11,13 +11,15 @@ use crate::error::DictionaryError;
 use crate::merge;
 use crate::number_map::{MOST, NumberMap};
 use crate::numbers::{Numbers, NumbersView};
+use crate::residues::Residues;
 use crate::table::{BATCH, StringTable};
 use crate::term_decoder::{TermDecoder, unknown};
 
 /// Distinct byte strings with distinct given numbers.
 ///
 /// The strings are the rows of a [`StringTable`]. Either the numbers are one range in the order of
-/// the rows, as a bulk load makes them, which costs nothing over that table; or the rows are in the
+/// the rows, as a bulk load makes them, or those of a range that leave some residues, as a node has them of a bulk
+/// load, which both cost nothing over that table; or the rows are in the
 /// order of the strings' bytes, and numbers and rows are mapped to each other in a second region,
 /// of about seven bytes a string.
 ///
@@ -37,6 +39,14 @@ impl TermTable {
     pub fn from_range(first: u64, strings: StringTable) -> Result<Self, DictionaryError> {
         let numbers = Numbers::range(first, strings.len())?;
         Ok(Self { strings, numbers })
+    }
+
+    /// The table of these strings, whose numbers are the first ones that leave some residues, by row. Costs nothing.
+    #[must_use]
+    pub fn of_residues(residues: Residues, strings: StringTable) -> Self {
+        let len = strings.len();
+        let numbers = Numbers::Dealt { residues, len };
+        Self { strings, numbers }
     }
 
     /// The table of the strings `key(i)` with the numbers `numbers[i]`, which may come in any
@@ -105,6 +115,50 @@ impl TermTable {
         Ok(Self { strings, numbers })
     }
 
+    /// The strings whose numbers leave some residues, without what finds strings, and the hash and the number of
+    /// each string whose hash is `wanted`: what a node has of the table. Reads all strings from the first to the
+    /// last, and holds those of the part once more.
+    ///
+    /// # Errors
+    /// [`DictionaryError::Damaged`] if that is found of the table.
+    ///
+    /// # Panics
+    /// If the numbers are some of a range already, or a range that does not begin with 0.
+    pub fn part(
+        &self,
+        residues: &Residues,
+        wanted: impl Fn(u64) -> bool,
+    ) -> Result<(Self, Vec<(u64, u64)>), DictionaryError> {
+        let (mut text, mut ends, mut numbers) = (Vec::new(), vec![0], Vec::new());
+        let mut hashes = Vec::new();
+        let (view, mut decoder) = (self.numbers.view(), self.strings.decoder());
+        for row in 0..self.len() {
+            let damaged = DictionaryError::Damaged {
+                what: "a row has no number",
+            };
+            let (number, key) = (view.number_at(row).ok_or(damaged)?, decoder.get(row)?);
+            let hash = crate::hash(key);
+            if wanted(hash) {
+                hashes.push((hash, number));
+            }
+            if residues.contains(number) {
+                text.extend_from_slice(key);
+                ends.push(text.len());
+                numbers.push(number);
+            }
+        }
+        let key = |at: usize| &text[ends[at]..ends[at + 1]];
+        let strings = StringTable::build_without_index(numbers.len(), key)?;
+        let part = match &self.numbers {
+            Numbers::Range { first: 0, .. } => Self::of_residues(residues.clone(), strings),
+            Numbers::Mapped(_) => Self::mapped(strings, numbers.iter().copied())?,
+            Numbers::Range { .. } | Numbers::Dealt { .. } => {
+                panic!("a part is that of a whole table")
+            }
+        };
+        Ok((part, hashes))
+    }
+
     /// The table that had these strings and [`Self::numbers_region`]; without one, the table whose
     /// numbers begin with `first`, which has no meaning else.
     ///
@@ -164,8 +218,17 @@ impl TermTable {
     #[must_use]
     pub fn numbers_region(&self) -> Option<&Region> {
         match &self.numbers {
-            Numbers::Range { .. } => None,
+            Numbers::Range { .. } | Numbers::Dealt { .. } => None,
             Numbers::Mapped(map) => Some(map.region()),
+        }
+    }
+
+    /// The residues that all numbers of a range leave that are here; none of other tables.
+    #[must_use]
+    pub fn residues(&self) -> Option<&Residues> {
+        match &self.numbers {
+            Numbers::Dealt { residues, .. } => Some(residues),
+            Numbers::Range { .. } | Numbers::Mapped(_) => None,
         }
     }
 
@@ -247,7 +310,7 @@ impl TermTable {
     #[must_use]
     pub fn rank(&self, number: u64) -> Option<u64> {
         match &self.numbers {
-            Numbers::Range { .. } => None,
+            Numbers::Range { .. } | Numbers::Dealt { .. } => None,
             Numbers::Mapped(map) => map.view().row(number),
         }
     }
@@ -342,10 +405,10 @@ pub(crate) fn test_count(strings: u64) -> Result<(), DictionaryError> {
 
 impl fmt::Debug for TermTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let order = if self.is_text_ordered() {
-            "mapped numbers"
-        } else {
-            "a range of numbers"
+        let order = match &self.numbers {
+            Numbers::Range { .. } => "a range of numbers",
+            Numbers::Dealt { .. } => "some of a range of numbers",
+            Numbers::Mapped(_) => "mapped numbers",
         };
         write!(
             f,

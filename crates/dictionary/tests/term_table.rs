@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 
-use jindou_dictionary::{DictionaryError, StringTable, TermTable, hash};
+use jindou_dictionary::{DictionaryError, Residues, StringTable, TermTable, hash};
 use jindou_fabric::Region;
 
 /// The naive model: strings by number.
@@ -585,5 +585,55 @@ fn numbers_of_a_contiguous_range_cost_few_bytes_a_string() {
             let bytes = table.numbers_region().unwrap().len() as f64 / len as f64;
             assert!(bytes < most, "{bytes} bytes a string of {len}");
         }
+    }
+}
+
+#[test]
+fn the_parts_of_a_table_have_together_what_it_has() {
+    let texts: Vec<String> = (0..1_000).map(|i| format!("http://e/{i:04}")).collect();
+    let strings = StringTable::build(texts.len(), |at| texts[at].as_bytes()).unwrap();
+    let numbers: Vec<u64> = (0..1_000).map(|at| at * 7 % 4_001).collect();
+    let tables = [
+        TermTable::from_range(0, strings).unwrap(),
+        TermTable::build(&numbers, |at| texts[at].as_bytes()).unwrap(),
+    ];
+    for table in tables {
+        let mut found = Vec::new();
+        for (node, residues) in [&[0, 3][..], &[1], &[2]].into_iter().enumerate() {
+            let residues = Residues::new(2, residues).unwrap();
+            let wanted = |hash: u64| hash % 3 == node as u64;
+            let (part, hashes) = table.part(&residues, wanted).unwrap();
+            let mut decoder = part.decoder();
+            let own = part.numbers();
+            let own = own.map(|number| (number, decoder.get(number).unwrap().to_vec()));
+            let own: Vec<(u64, Vec<u8>)> = own.collect();
+            assert!(own.iter().all(|(number, _)| residues.contains(*number)));
+            for (number, key) in &own {
+                assert!(part.contains(*number));
+                assert_eq!(part.lookup(key), None, "without an index");
+            }
+            assert_eq!(part.least(), own.first().map(|(number, _)| *number));
+            assert_eq!(part.greatest(), own.last().map(|(number, _)| *number));
+            part.verify().unwrap();
+            found.extend(own);
+            for (hash, number) in hashes {
+                let mut key = Vec::new();
+                table.extract(number, &mut key).unwrap();
+                assert_eq!(jindou_dictionary::hash(&key), hash);
+                assert!(wanted(hash));
+            }
+            let (strings, numbers) = part.regions();
+            let strings = StringTable::open(strings.clone()).unwrap();
+            let again = match part.residues() {
+                Some(residues) => TermTable::of_residues(residues.clone(), strings),
+                None => TermTable::open(strings, numbers.cloned(), 0).unwrap(),
+            };
+            assert!(again.numbers().eq(part.numbers()));
+        }
+        found.sort_unstable();
+        let mut decoder = table.decoder();
+        let all = table.numbers();
+        let all = all.map(|number| (number, decoder.get(number).unwrap().to_vec()));
+        assert_eq!(found, all.collect::<Vec<_>>());
     }
 }
