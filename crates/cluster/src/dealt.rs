@@ -1,14 +1,15 @@
 //! What does a dictionary say that is dealt to nodes?
 //!
 //! The string of an id is at the node that holds the id's shard: ids tell that, and nothing else is known of them.
-//! Which id a term has is told by the shard of the term's hash, as nothing else is known of a term. Each node has
+//! Which ids a term may have is told by the shard of the term's hash, as nothing else is known of a term; their
+//! strings are then compared with it, which are where the ids say. Each node has
 //! its part of both, and is asked for all that it has of a batch in one message; the messages to all nodes are under
 //! way together.
 
 use std::sync::Arc;
 
 use jindou_dictionary::hash as hash_of_key;
-use jindou_exec::{KeyKind, Keys, MemoryPool, Reservation, TermSource};
+use jindou_exec::{KeyKind, Keys, MemoryPool, Reservation, TermPart, TermSource};
 use jindou_model::{IdEpoch, NodeId, ShardId, TermId, Unavailable};
 use jindou_partition::ShardMap;
 use parking_lot::Mutex;
@@ -25,7 +26,7 @@ const LONGEST_MET: usize = 1 << 10;
 pub struct DealtTerms {
     map: ShardMap,
     here: NodeId,
-    own: Arc<dyn TermSource>,
+    own: Arc<dyn TermPart>,
     /// By node; none of this one, and of those that are lost.
     others: Vec<Option<AskedTerms>>,
     /// Terms of others that were asked for lately: predicates and constants come again and again.
@@ -42,7 +43,7 @@ impl DealtTerms {
     #[must_use]
     pub fn new(
         (map, here): (&ShardMap, NodeId),
-        own: Arc<dyn TermSource>,
+        own: Arc<dyn TermPart>,
         others: Vec<Option<AskedTerms>>,
         met_bytes: usize,
         pool: Option<&Arc<MemoryPool>>,
@@ -88,15 +89,18 @@ impl DealtTerms {
         (node != self.here).then_some(node)
     }
 
+    /// The node that is asked for the key of an id, and the id's shard there; none if it is here.
+    fn asked_for_key(&self, id: TermId) -> Option<(NodeId, ShardId)> {
+        let shard = self.map.shards().owner(id);
+        let node = self.asked(shard)?;
+        (!self.own.has_key(id)).then_some((node, shard))
+    }
+
     /// # Errors
     /// That the shard is lost with its node.
     fn node(&self, node: NodeId, shard: ShardId) -> Result<&AskedTerms, Unavailable> {
         let there = self.others[node.0 as usize].as_ref();
         there.ok_or(Unavailable::Never(shard))
-    }
-
-    fn shard_of_key(&self, key: &[u8]) -> ShardId {
-        self.map.shards().of_hash(hash_of_key(key))
     }
 }
 
@@ -156,10 +160,13 @@ impl TermSource for DealtTerms {
         }
     }
 
+    /// As with ids: they are looked for again.
+    fn expect_keys(&self, keys: &Keys) {
+        let mut found = Vec::with_capacity(keys.len());
+        let _is_there = self.lookup_keys(keys, &mut found).is_ok();
+    }
+
     fn push_key(&self, id: TermId, key: &mut Vec<u8>) -> Result<(), Unavailable> {
-        if self.asked(self.map.shards().owner(id)).is_none() {
-            return self.own.push_key(id, key);
-        }
         let mut keys = Keys::default();
         self.push_keys(&[id], 1, &mut keys)?;
         key.extend_from_slice(keys.get(0).0);
@@ -167,9 +174,6 @@ impl TermSource for DealtTerms {
     }
 
     fn lookup(&self, key: &[u8], literal: bool) -> Result<Option<TermId>, Unavailable> {
-        if self.asked(self.shard_of_key(key)).is_none() {
-            return self.own.lookup(key, literal);
-        }
         let mut keys = Keys::default();
         keys.push(key, KeyKind::of_term(literal));
         let mut ids = Vec::with_capacity(1);
@@ -191,8 +195,7 @@ impl TermSource for DealtTerms {
         {
             let mut met = self.met.lock();
             for id in window {
-                let shard = self.map.shards().owner(*id);
-                let Some(node) = self.asked(shard) else {
+                let Some((node, shard)) = self.asked_for_key(*id) else {
                     continue;
                 };
                 places.entry(*id).or_insert_with(|| {
@@ -278,15 +281,6 @@ impl TermSource for DealtTerms {
     }
 }
 
-/// Where the key of a term is found.
-#[derive(Clone, Copy)]
-enum Found {
-    /// Among those that were met.
-    Met(usize),
-    /// Among those that are asked for: in which part, and its place there.
-    Asked(usize, usize),
-}
-
 impl DealtTerms {
     /// Puts the ids of `keys` to their places, some messages' worth after the other.
     fn find(&self, keys: &Keys, ids: &mut [Option<TermId>]) -> Result<(), Unavailable> {
@@ -311,61 +305,115 @@ impl DealtTerms {
         numbers: std::ops::Range<usize>,
         ids: &mut [Option<TermId>],
     ) -> Result<(), Unavailable> {
-        let mut parts: Vec<Part<usize>> = Vec::new();
-        let (mut own, mut own_places) = (Keys::default(), Vec::new());
+        let mut unknown = Vec::new();
         {
             let mut met = self.met.lock();
             for number in numbers {
                 let (key, kind) = keys.get(number);
-                if kind == KeyKind::None {
-                    continue;
-                }
-                let shard = self.shard_of_key(key);
-                let Some(node) = self.asked(shard) else {
-                    own.push(key, kind);
-                    own_places.push(number);
-                    continue;
+                ids[number] = match kind {
+                    KeyKind::None => continue,
+                    KeyKind::Node => self.own.find_name(key),
+                    KeyKind::Literal => None,
                 };
-                ids[number] = met.id(key, kind);
                 if ids[number].is_none() {
-                    let part = part_of(&mut parts, node, shard);
-                    parts[part].asked.push(number);
-                }
-            }
-        }
-        let ask = |part: &Part<usize>| -> Result<Asking, Unavailable> {
-            let node = self.node(part.node, part.shard)?;
-            let asked = part.asked.iter().map(|number| keys.get(*number));
-            Ok(node.ask_ids(part.shard, asked))
-        };
-        let asking: Vec<_> = parts.iter().map(ask).collect();
-        let mut found = Vec::with_capacity(own.len());
-        let mut failed = self.own.lookup_keys(&own, &mut found).err();
-        for (number, id) in own_places.into_iter().zip(found) {
-            ids[number] = id;
-        }
-        // All are waited for: what comes now is there when the others are asked again.
-        for (part, asking) in parts.iter().zip(asking) {
-            let answered = asking.and_then(|asking| {
-                let node = self.node(part.node, part.shard)?;
-                node.ids(asking, part.asked.len())
-            });
-            match answered {
-                Ok(found) => {
-                    let mut met = self.met.lock();
-                    for (number, id) in part.asked.iter().zip(found) {
-                        if !id.is_none() {
-                            let (key, kind) = keys.get(*number);
-                            met.note(id, key, kind);
-                            ids[*number] = Some(id);
-                        }
+                    let hash = hash_of_key(key);
+                    ids[number] = met.id(hash, key, kind);
+                    if ids[number].is_none() {
+                        unknown.push((number, hash, kind == KeyKind::Literal));
                     }
                 }
-                Err(why) => failed = worse(failed, why),
             }
+        }
+        let mut candidates = Vec::with_capacity(unknown.len());
+        self.push_candidates(&unknown, &mut candidates)?;
+        self.compare(keys, &candidates, ids)
+    }
+
+    /// Appends number and id of what some keys may be, which are given by number, hash and whether they are literals'.
+    fn push_candidates(
+        &self,
+        unknown: &[(usize, u64, bool)],
+        candidates: &mut Vec<(usize, TermId)>,
+    ) -> Result<(), Unavailable> {
+        let mut parts: Vec<Part<(usize, u64, bool)>> = Vec::new();
+        let mut found = Vec::new();
+        for (number, hash, is_literal) in unknown {
+            let shard = self.map.shards().of_hash(*hash);
+            if let Some(node) = self.asked(shard) {
+                let part = part_of(&mut parts, node, shard);
+                parts[part].asked.push((*number, *hash, *is_literal));
+            } else {
+                self.own.push_candidates(*hash, *is_literal, &mut found)?;
+                candidates.extend(found.drain(..).map(|id| (*number, id)));
+            }
+        }
+        let mut failed = None;
+        // One round, unless an answer would be too large: then the rest is asked for.
+        while !parts.is_empty() {
+            let ask = |part: &Part<(usize, u64, bool)>| -> Result<Asking, Unavailable> {
+                let asked = part.asked.iter();
+                let asked: Vec<_> = asked.map(|(_, hash, literal)| (*hash, *literal)).collect();
+                let node = self.node(part.node, part.shard)?;
+                Ok(node.ask_candidates(part.shard, &asked))
+            };
+            let asking: Vec<_> = parts.iter().map(ask).collect();
+            for (part, asking) in parts.iter_mut().zip(asking) {
+                let answered = asking.and_then(|asking| {
+                    let node = self.node(part.node, part.shard)?;
+                    node.candidates(asking, part.asked.len())
+                });
+                match answered {
+                    Ok((found, done)) => {
+                        let of_row = |(row, id): (u32, _)| (part.asked[row as usize].0, id);
+                        candidates.extend(found.into_iter().map(of_row));
+                        part.asked.drain(..done);
+                    }
+                    Err(why) => {
+                        failed = worse(failed, why);
+                        part.asked.clear();
+                    }
+                }
+            }
+            parts.retain(|part| !part.asked.is_empty());
         }
         failed.map_or(Ok(()), Err)
     }
+
+    /// Reads the keys of candidates, and puts the ids of those that are equal to the keys they are given for to
+    /// their places.
+    fn compare(
+        &self,
+        keys: &Keys,
+        candidates: &[(usize, TermId)],
+        ids: &mut [Option<TermId>],
+    ) -> Result<(), Unavailable> {
+        let all: Vec<TermId> = candidates.iter().map(|(_, id)| *id).collect();
+        let (mut read, mut done) = (Keys::default(), 0);
+        while done < all.len() {
+            read.clear();
+            let added = self.push_keys(&all[done..], MOST_BYTES, &mut read)?;
+            let mut met = self.met.lock();
+            let of_read = candidates[done..].iter().zip(read.iter());
+            for ((number, id), found) in of_read {
+                if keys.get(*number) == found {
+                    ids[*number] = Some(*id);
+                    // Which id it has may be asked for elsewhere than its key.
+                    met.note(*id, found.0, found.1);
+                }
+            }
+            done += added;
+        }
+        Ok(())
+    }
+}
+
+/// Where the key of a term is found.
+#[derive(Clone, Copy)]
+enum Found {
+    /// Among those that were met.
+    Met(usize),
+    /// Among those that are asked for: in which part, and its place there.
+    Asked(usize, usize),
 }
 
 /// Terms that were met: of those of two generations, the younger one grows until it has half of the bytes, and
@@ -413,8 +461,7 @@ impl Met {
         self.young.key(id).or_else(|| self.old.key(id))
     }
 
-    fn id(&mut self, key: &[u8], kind: KeyKind) -> Option<TermId> {
-        let hash = hash_of_key(key);
+    fn id(&mut self, hash: u64, key: &[u8], kind: KeyKind) -> Option<TermId> {
         if let Some(id) = self.young.id(hash, key, kind) {
             return Some(id);
         }

@@ -114,6 +114,10 @@ impl TermSource for UnreadyTerms {
         self.terms.expect(ids);
     }
 
+    fn expect_keys(&self, keys: &Keys) {
+        self.terms.expect_keys(keys);
+    }
+
     fn push_key(&self, id: TermId, key: &mut Vec<u8>) -> Result<(), Unavailable> {
         roll(&self.state)?;
         self.terms.push_key(id, key)

@@ -229,7 +229,10 @@ mod tests {
         for place in 0..HEADER {
             let mut bytes = index.region().to_vec();
             bytes[place] ^= 1;
-            assert!(HashIndex::open(Region::copy_from(&bytes)).is_err(), "{place}");
+            assert!(
+                HashIndex::open(Region::copy_from(&bytes)).is_err(),
+                "{place}"
+            );
         }
         for length in [0, 7, HEADER - 1, HEADER, index.region().len() - 8] {
             let cut = Region::copy_from(&index.region()[..length]);

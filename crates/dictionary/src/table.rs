@@ -154,6 +154,15 @@ impl StringTable {
         parts.index.find(hash, |id| parts.is_string(id, key))
     }
 
+    /// Gives `take` the ids that the string of a [`crate::hash`] may have, among which is its own if it has one: one
+    /// in some ten is another string's. No string is read.
+    pub fn candidates(&self, hash: u64, mut take: impl FnMut(u64)) {
+        self.parts().index.find(hash, |id| {
+            take(id);
+            false
+        });
+    }
+
     /// The ids of many strings, one for each key, appended to `ids`.
     ///
     /// The loads of a few dozen keys overlap, so that a key costs a fraction of what

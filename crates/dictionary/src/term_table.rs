@@ -116,8 +116,8 @@ impl TermTable {
     }
 
     /// The strings whose numbers leave some residues, without what finds strings, and the hash and the number of
-    /// each string whose hash is `wanted`: what a node has of the table. Reads all strings from the first to the
-    /// last, and holds those of the part once more.
+    /// each string whose hash is `wanted`: what a node has of the table. Strings of a mapped table that are not
+    /// `kept` are left out. Reads all strings from the first to the last, and holds those of the part once more.
     ///
     /// # Errors
     /// [`DictionaryError::Damaged`] if that is found of the table.
@@ -128,7 +128,9 @@ impl TermTable {
         &self,
         residues: &Residues,
         wanted: impl Fn(u64) -> bool,
+        kept: impl Fn(u64) -> bool,
     ) -> Result<(Self, Vec<(u64, u64)>), DictionaryError> {
+        let is_range = !self.is_text_ordered();
         let (mut text, mut ends, mut numbers) = (Vec::new(), vec![0], Vec::new());
         let mut hashes = Vec::new();
         let (view, mut decoder) = (self.numbers.view(), self.strings.decoder());
@@ -137,11 +139,11 @@ impl TermTable {
                 what: "a row has no number",
             };
             let (number, key) = (view.number_at(row).ok_or(damaged)?, decoder.get(row)?);
-            let hash = crate::hash(key);
-            if wanted(hash) {
+            let (hash, is_kept) = (crate::hash(key), kept(number));
+            if is_kept && wanted(hash) {
                 hashes.push((hash, number));
             }
-            if residues.contains(number) {
+            if (is_kept || is_range) && residues.contains(number) {
                 text.extend_from_slice(key);
                 ends.push(text.len());
                 numbers.push(number);
@@ -327,6 +329,14 @@ impl TermTable {
     #[must_use]
     pub fn lookup_hashed(&self, hash: u64, key: &[u8]) -> Option<u64> {
         self.number_at(self.strings.lookup_hashed(hash, key)?)
+    }
+
+    /// As [`StringTable::candidates`], with numbers.
+    pub fn candidates(&self, hash: u64, mut take: impl FnMut(u64)) {
+        let view = self.numbers.view();
+        (self.strings).candidates(hash, |row| {
+            view.number_at(row).into_iter().for_each(&mut take)
+        });
     }
 
     /// Looks up the keys that have no number yet, and puts in the numbers of those that are here:

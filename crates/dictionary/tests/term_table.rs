@@ -602,7 +602,7 @@ fn the_parts_of_a_table_have_together_what_it_has() {
         for (node, residues) in [&[0, 3][..], &[1], &[2]].into_iter().enumerate() {
             let residues = Residues::new(2, residues).unwrap();
             let wanted = |hash: u64| hash % 3 == node as u64;
-            let (part, hashes) = table.part(&residues, wanted).unwrap();
+            let (part, hashes) = table.part(&residues, wanted, |_| true).unwrap();
             let mut decoder = part.decoder();
             let own = part.numbers();
             let own = own.map(|number| (number, decoder.get(number).unwrap().to_vec()));

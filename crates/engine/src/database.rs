@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
 use jindou_cluster::RemoteReads;
-use jindou_exec::Workers;
+use jindou_exec::{ExecError, Workers};
 use jindou_ingest::{LoadOptions, Progress, Source};
 use jindou_model::SnapshotNumber;
 use jindou_plan::physical::Dataset;
@@ -583,7 +583,12 @@ impl Database {
         begun: Instant,
     ) -> Result<Prepared<'t>, EngineError> {
         self.inner.check_is_whole(graph)?;
-        let of_part = self.inner.shards.figures_of_part(graph)?;
+        let limit = options.timeout.or(self.inner.config.query_timeout);
+        let cancellation = options.cancellation.clone().unwrap_or_default();
+        let is_over = move || {
+            cancellation.is_cancelled() || limit.is_some_and(|limit| begun.elapsed() > limit)
+        };
+        let of_part = self.inner.shards.figures_of_part(graph, is_over)?;
         let figures: &dyn Statistics = match &of_part {
             Some(of_part) => of_part,
             None => &**graph,
@@ -595,7 +600,6 @@ impl Database {
         });
         let union = self.inner.is_union(options.union_default_graph);
         let base = options.base.as_ref().map(|base| base.as_str());
-        let limit = options.timeout.or(self.inner.config.query_timeout);
         let until = Deadline::new(begun, limit, options.cancellation.as_ref());
         let pool = self.inner.config.memory_pool.as_ref();
         let mut memory = RequestMemory::new(pool.filter(|_| text.len() > SHORT_TEXT_BYTES));
@@ -603,6 +607,14 @@ impl Database {
         let planned = memory.plan(&until, |limits| {
             planner.prepare_within(text, base, (dataset.as_ref(), union), figures, limits)
         });
+        if let Some(of_part) = &of_part {
+            let known = of_part.check();
+            known.map_err(|why| {
+                self.inner
+                    .shards
+                    .name(ExecError::of_unavailable(why).into())
+            })?;
+        }
         planned.map_err(|error| self.inner.with_known_prefix(error))
     }
 

@@ -135,7 +135,7 @@ impl UpdateDelta {
     ) -> Result<(), E> {
         let graph = &self.0.graph;
         let terms = Terms::new(Arc::clone(graph) as _);
-        let mut reader = QuadReader::new(graph, &terms);
+        let mut reader = QuadReader::new(graph, &terms, None);
         let end = numbers.end.min(quads.len());
         let quads = &quads[numbers.start.min(end)..end];
         let mut read = || {

@@ -336,7 +336,7 @@ impl Content {
 
 /// The id of a named graph, if it is there.
 fn id_of(snapshot: &Snapshot, graph: &NamedNode) -> Option<TermId> {
-    let id = snapshot.find_node(graph.as_str().as_bytes())?;
+    let id = snapshot.find_name(graph.as_str().as_bytes())?;
     snapshot.has_graph(id).then_some(id)
 }
 

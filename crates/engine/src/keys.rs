@@ -14,6 +14,7 @@ pub(crate) fn push_keys(
     let base = snapshot.base();
     let mut reader = Reader {
         snapshot,
+        is_part: base.node_part().is_some(),
         vertices: base.vertex_tables().decoder(),
         literals: base.literal_tables().decoder(),
     };
@@ -29,6 +30,8 @@ pub(crate) fn push_keys(
 /// Reads the keys of many terms.
 struct Reader<'a> {
     snapshot: &'a Snapshot,
+    /// It is the part of a node.
+    is_part: bool,
     vertices: TermsDecoder<'a>,
     literals: TermsDecoder<'a>,
 }
@@ -46,7 +49,11 @@ impl Reader<'_> {
                     Ok(())
                 }
             };
-            pushed.expect("the term is in the dictionary");
+            match pushed {
+                // The names that every node knows are in no table of a part.
+                Err(_) if self.is_part => self.snapshot.base().push_key(id, key),
+                pushed => pushed.expect("the term is in the dictionary"),
+            }
         }
         KeyKind::of(id)
     }

@@ -5,17 +5,23 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use jindou_exec::{Catalogue, ExecError, GraphSource, Terms};
+use jindou_exec::{Catalogue, ExecError, GraphSource, TermSource, Terms};
 use jindou_model::{GraphRef, Pattern, PredicateId, TermId, TermKind, Unavailable, key};
 use oxrdf::{NamedNode, NamedOrBlankNode};
 
 use crate::graph::StoredGraph;
 use crate::results::{QuadText, TermText};
+use crate::shards::Holders;
 use crate::solutions::TermDecoder;
+use crate::texts::ReadTexts;
 use crate::{Database, EngineError};
 
 /// Quads visited between two looks whether the store's files are whole.
 pub(crate) const QUADS_BETWEEN_CHECKS: u64 = 1024;
+/// Quads whose terms are read together where they are not all here.
+const QUADS_AT_ONCE: usize = 4096;
+/// Bytes of terms that are held of them, or those of one quad.
+const MOST_TEXT_BYTES: usize = 16 << 20;
 /// How long the nodes that have a graph are waited for until they are ready.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -101,39 +107,125 @@ fn visit_all<E: From<EngineError>>(
     database: &Database,
     graph: &Arc<StoredGraph>,
     graphs: &GraphSelection,
-    mut visit: impl FnMut(QuadText<'_>) -> Result<(), E>,
+    visit: impl FnMut(QuadText<'_>) -> Result<(), E>,
 ) -> Result<u64, E> {
     let inner = database.inner();
     inner.check_is_whole(graph)?;
-    let (source, holders) = inner.shards.source_of_quads(graph)?;
-    let terms = Terms::new(graph.clone());
-    let mut reader = QuadReader::new(graph, &terms);
-    let mut visited = 0_u64;
-    let mut outcome = Ok(());
-    let mut visit = |s, p, o, g| {
-        let text = reader.text(s, p, o, g);
-        outcome = match visited.is_multiple_of(QUADS_BETWEEN_CHECKS) {
-            true => graph.read(|| ()).map_err(E::from),
-            false => Ok(()),
-        }
-        .and_then(|()| visit(text));
-        match outcome {
-            Ok(()) => {
-                visited += 1;
-                ControlFlow::Continue(())
-            }
-            Err(_) => ControlFlow::Break(()),
-        }
+    let asked = inner.shards.source_of_quads(graph)?;
+    let mut visitor = Visitor {
+        graph,
+        holders: asked.holders,
+        visit,
+        visited: 0,
     };
-    let read = graph.read(|| for_each_id(&*source, graph, graphs, &mut visit))?;
-    let _ = read.map_err(|why| holders.name(ExecError::of_unavailable(why).into()))?;
-    outcome.map(|()| visited)
+    let outcome = match asked.terms {
+        None => visitor.visit_here(&*asked.source, graphs),
+        Some(terms) => visitor.visit_elsewhere(&*asked.source, graphs, terms),
+    };
+    outcome.map(|()| visitor.visited)
+}
+
+/// What is done with all quads of some graphs.
+struct Visitor<'g, V> {
+    graph: &'g Arc<StoredGraph>,
+    holders: Holders,
+    visit: V,
+    visited: u64,
+}
+
+impl<E: From<EngineError>, V: FnMut(QuadText<'_>) -> Result<(), E>> Visitor<'_, V> {
+    /// Where all terms are here.
+    fn visit_here(&mut self, source: &dyn GraphSource, graphs: &GraphSelection) -> Result<(), E> {
+        let graph = self.graph;
+        let terms = Terms::new(graph.clone());
+        let mut reader = QuadReader::new(graph, &terms, None);
+        let mut outcome = Ok(());
+        let mut visit = |s, p, o, g| {
+            outcome = self.visit(reader.text(s, p, o, g));
+            flow_of(&outcome)
+        };
+        let read = graph.read(|| for_each_id(source, graph, graphs, &mut visit))?;
+        let _all = self.check(read)?;
+        outcome
+    }
+
+    /// Where terms are at other nodes: those of many quads are read together.
+    fn visit_elsewhere(
+        &mut self,
+        source: &dyn GraphSource,
+        graphs: &GraphSelection,
+        terms: Arc<dyn TermSource>,
+    ) -> Result<(), E> {
+        let graph = self.graph;
+        let terms = Terms::new(terms);
+        let mut quads = Vec::with_capacity(QUADS_AT_ONCE);
+        let mut outcome = Ok(());
+        let mut visit = |s, p, o, g| {
+            quads.push((s, p, o, g));
+            if quads.len() == QUADS_AT_ONCE {
+                outcome = self.visit_some(&quads, &terms);
+                quads.clear();
+            }
+            flow_of(&outcome)
+        };
+        let read = graph.read(|| for_each_id(source, graph, graphs, &mut visit))?;
+        let _all = self.check(read)?;
+        outcome?;
+        self.visit_some(&quads, &terms)
+    }
+
+    fn visit_some(
+        &mut self,
+        mut quads: &[(TermId, PredicateId, TermId, TermId)],
+        terms: &Terms,
+    ) -> Result<(), E> {
+        let graph = self.graph;
+        let ids = |(s, p, o, g): &(TermId, PredicateId, TermId, TermId)| {
+            [*s, graph.predicate_term(*p), *o, *g]
+        };
+        while !quads.is_empty() {
+            let begun = Instant::now();
+            terms.wait_until(move |_| begun.elapsed() > PATIENCE);
+            let all: Vec<[TermId; 4]> = quads.iter().map(ids).collect();
+            let read = graph.read(|| ReadTexts::of_quads(&all, MOST_TEXT_BYTES, terms))?;
+            let (read, count) = self.check(read)?;
+            let mut reader = QuadReader::new(graph, terms, Some(&read));
+            for (s, p, o, g) in &quads[..count] {
+                self.visit(reader.text(*s, *p, *o, *g))?;
+            }
+            quads = &quads[count..];
+        }
+        Ok(())
+    }
+
+    fn visit(&mut self, text: QuadText<'_>) -> Result<(), E> {
+        if self.visited.is_multiple_of(QUADS_BETWEEN_CHECKS) {
+            self.graph.read(|| ())?;
+        }
+        (self.visit)(text)?;
+        self.visited += 1;
+        Ok(())
+    }
+
+    /// What was read, or the error of what could not be, with the name of whoever has it.
+    fn check<T>(&self, read: Result<T, Unavailable>) -> Result<T, E> {
+        let failed = |why| self.holders.name(ExecError::of_unavailable(why).into());
+        read.map_err(|why| E::from(failed(why)))
+    }
+}
+
+fn flow_of<E>(outcome: &Result<(), E>) -> ControlFlow<()> {
+    match outcome {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(_) => ControlFlow::Break(()),
+    }
 }
 
 fn find_graph(graph: &StoredGraph, name: &NamedOrBlankNode) -> Option<TermId> {
     let mut bytes = Vec::new();
     key::push_term(&mut bytes, name.as_ref().into());
-    graph.find(&bytes, false).filter(|id| graph.has_graph(*id))
+    let id = graph.snapshot.find_name(&bytes);
+    id.filter(|id| graph.has_graph(*id))
 }
 
 fn for_each_id(
@@ -203,8 +295,13 @@ enum Node {
 }
 
 impl<'g> QuadReader<'g> {
-    pub(crate) fn new(graph: &'g Arc<StoredGraph>, terms: &'g Terms) -> Self {
-        let decoder = || TermDecoder::new(graph, terms, None);
+    /// One of quads of a graph, whose terms were `read` where they are not all here.
+    pub(crate) fn new(
+        graph: &'g Arc<StoredGraph>,
+        terms: &'g Terms,
+        read: Option<&'g ReadTexts>,
+    ) -> Self {
+        let decoder = || TermDecoder::new(graph, terms, read);
         Self {
             graph,
             subjects: decoder(),

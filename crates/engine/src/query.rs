@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jindou_exec::{
-    Context, ContextParts, ExecError, Execution, Forked, Limits, MaterializedRows, Table, Terms,
-    Workers,
+    Context, ContextParts, ExecError, Execution, Forked, KeyKind, Keys, Limits, MaterializedRows,
+    Table, Terms, Workers,
 };
-use jindou_model::{TermId, TermKind, Unavailable};
+use jindou_model::{TermId, TermKind, Unavailable, key};
 use jindou_plan::Prepared;
 use jindou_plan::physical::{ConstId, Constant, Form, Operator, Plan};
 use oxrdf::Term;
@@ -293,6 +293,9 @@ fn resolve_constants(
 ) -> Result<Vec<TermId>, Unavailable> {
     let plan = &prepared.plan;
     let remembered = plan.remembered.get(graph.snapshot.generation());
+    if !terms.are_here() {
+        expect_constants(prepared, terms);
+    }
     let mut key = Vec::new();
     let mut ids = Vec::with_capacity(plan.constants.len());
     for (number, constant) in plan.constants.iter().enumerate() {
@@ -323,4 +326,26 @@ fn resolve_constants(
         );
     }
     Ok(ids)
+}
+
+/// Has the terms of a plan's constants sent here together.
+fn expect_constants(prepared: &Prepared<'_>, terms: &Terms) {
+    let mut keys = Keys::default();
+    for (number, constant) in prepared.plan.constants.iter().enumerate() {
+        let id = ConstId(number as u16);
+        match constant {
+            Constant::Window { .. } => {}
+            Constant::Iri { .. } => {
+                keys.push_with(|key| {
+                    prepared.push_key(id, key);
+                    KeyKind::Node
+                });
+            }
+            Constant::Fixed(_) | Constant::Literal { .. } => {
+                let term = prepared.term(id);
+                keys.push_with(|bytes| KeyKind::of_term(key::push_term(bytes, term.as_ref())));
+            }
+        }
+    }
+    terms.expect_keys(&keys);
 }

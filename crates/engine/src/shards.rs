@@ -21,7 +21,7 @@ use jindou_cluster::SeenGraph;
 use jindou_cluster::{
     ChangedLists, LinkOptions, NodeGraphs, NodeTerms, Offered, OneSided, RemoteReads, Sharded,
 };
-use jindou_exec::{Forks, GraphSource, QueryClass, TermSource};
+use jindou_exec::{Forks, GraphSource, QueryClass, TermPart, TermSource};
 use jindou_fabric::FabricError;
 use jindou_model::{Direction, NodeId, PredicateId, ShardId, TermId};
 use jindou_store::{Cut, LayerKind, Snapshot};
@@ -30,7 +30,7 @@ use parking_lot::Mutex;
 use self::figures::FiguresOfPart;
 pub(crate) use self::holders::Holders;
 use self::nodes::{Nodes, NodesError, Rows, TermParts};
-use self::terms::TermPart;
+use self::terms::PartOfWhole;
 use crate::EngineError;
 use crate::config::{Between, BetweenShards, BetweenTerms, Config};
 use crate::graph::StoredGraph;
@@ -60,6 +60,14 @@ impl Asked {
             holders: Holders::default(),
         }
     }
+}
+
+/// What is asked for all quads of a graph.
+pub(crate) struct QuadsAsked {
+    pub(crate) source: Arc<dyn GraphSource>,
+    /// Its terms, where they are not all here.
+    pub(crate) terms: Option<Arc<dyn TermSource>>,
+    pub(crate) holders: Holders,
 }
 
 /// The shards of the graph that was asked for last, and the nodes that have them.
@@ -118,7 +126,8 @@ impl LastShards {
                 terms,
                 forks,
             } = membership.seen(&graph, class)?;
-            let dealt = config.deal_terms.then_some(terms);
+            let is_part = graph.snapshot.base().node_part().is_some();
+            let dealt = (config.deal_terms || is_part).then_some(terms);
             return Ok(Asked {
                 terms: before_terms(dealt, &graph, config),
                 graph,
@@ -181,14 +190,15 @@ impl LastShards {
     pub(crate) fn figures_of_part<'g>(
         &self,
         graph: &'g Arc<StoredGraph>,
+        is_over: impl Fn() -> bool + Send + Sync + 'static,
     ) -> Result<Option<FiguresOfPart<'g>>, EngineError> {
         let part = graph.snapshot.base().node_part();
         let Some((membership, part)) = self.membership().zip(part) else {
             return Ok(None);
         };
         // A few degrees are asked for, whatever the query proves to be.
-        let SeenGraph { source, .. } = membership.seen(graph, QueryClass::Light)?;
-        Ok(Some(FiguresOfPart::new(graph, part, source)))
+        let seen = membership.seen(graph, QueryClass::Light)?;
+        Ok(Some(FiguresOfPart::new(graph, part, seen, is_over)))
     }
 
     /// There are no nodes of clusters here.
@@ -196,8 +206,18 @@ impl LastShards {
     pub(crate) fn figures_of_part<'g>(
         &self,
         _: &'g Arc<StoredGraph>,
+        _: impl Fn() -> bool + Send + Sync + 'static,
     ) -> Result<Option<FiguresOfPart<'g>>, EngineError> {
         Ok(None)
+    }
+
+    /// The error of what other nodes have, with their names.
+    pub(crate) fn name(&self, error: EngineError) -> EngineError {
+        #[cfg(target_os = "linux")]
+        if let Some(membership) = self.membership() {
+            return Holders::of(membership.member()).name(error);
+        }
+        error
     }
 
     /// What has all quads of a graph: where that is the part that a node has, the cluster.
@@ -207,15 +227,23 @@ impl LastShards {
     pub(crate) fn source_of_quads(
         &self,
         graph: &Arc<StoredGraph>,
-    ) -> Result<(Arc<dyn GraphSource>, Holders), EngineError> {
+    ) -> Result<QuadsAsked, EngineError> {
         #[cfg(target_os = "linux")]
         if let (Some(membership), Some(_)) = (self.membership(), graph.snapshot.base().node_part())
         {
             let holders = Holders::of(membership.member());
             let seen = membership.seen(graph, QueryClass::Heavy)?;
-            return Ok((seen.source, holders));
+            return Ok(QuadsAsked {
+                source: seen.source,
+                terms: Some(seen.terms),
+                holders,
+            });
         }
-        Ok((Arc::clone(graph) as _, Holders::default()))
+        Ok(QuadsAsked {
+            source: Arc::clone(graph) as _,
+            terms: None,
+            holders: Holders::default(),
+        })
     }
 
     /// What nodes hold for queries of others, by node, where sub-queries go as messages: queries, and
@@ -403,7 +431,7 @@ fn seen(
     };
     let terms = config.deal_terms.then(|| {
         let map = nodes.logical().map();
-        let part = |node| Arc::new(TermPart::new(graph, map, node)) as Arc<dyn TermSource>;
+        let part = |node| Arc::new(PartOfWhole::new(graph, map, node)) as Arc<dyn TermPart>;
         TermParts {
             parts: map.nodes().map(part).collect(),
             met_bytes: config.dealt_terms_bytes,

@@ -35,8 +35,6 @@ pub struct SplitReport {
     pub parts: Vec<SplitPart>,
     /// The files of the store.
     pub whole: FileBytes,
-    /// The files of the dictionary are those of the store under other names: they take no space of their own.
-    pub is_linked: bool,
 }
 
 /// One of the parts.
@@ -89,7 +87,7 @@ impl Database {
     /// empty: each in a folder of the node's name. They are on the device when this returns, and not in their place
     /// before all are whole. Nobody may write the store meanwhile. A part is opened by [`Database::open_to_join`].
     ///
-    /// Reads all edges once, and once more for each part, whose edges it holds in memory.
+    /// Reads all edges once, and once more for each part with all terms; a part is held in memory.
     ///
     /// # Errors
     /// [`StoreError::NotMerged`](jindou_store::StoreError::NotMerged) where something has changed since the last
@@ -114,11 +112,10 @@ impl Database {
         let mut report = SplitReport {
             parts: Vec::new(),
             whole: FileBytes::of(&from.files()?),
-            is_linked: true,
         };
         for (node, peer) in map.nodes().zip(peers.peers()) {
             let part = Directory::create(&place.directory().path().join(&peer.name))?;
-            report.is_linked &= split.write((node, &peer.name), &part, &done)?;
+            split.write((node, &peer.name), &part, &done)?;
             let shards = map.shards().all();
             report.parts.push(SplitPart {
                 name: peer.name.clone(),

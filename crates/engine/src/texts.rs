@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use jindou_exec::{Context, ExecError, Held, KeyKind, Keys};
-use jindou_model::{TermId, TermKind};
+use jindou_exec::{Context, ExecError, Held, KeyKind, Keys, Terms};
+use jindou_model::{TermId, TermKind, Unavailable};
 use rustc_hash::FxHashMap;
 
 /// Bytes of keys that are read between two looks at the query's memory.
@@ -37,6 +37,44 @@ impl Default for Texts {
     }
 }
 
+impl ReadTexts {
+    /// Reads the terms of the first of some quads, until their keys have so many bytes: of one quad at least. Gives
+    /// how many quads these are.
+    ///
+    /// # Errors
+    /// Why one of them cannot be read.
+    pub(crate) fn of_quads(
+        quads: &[[TermId; 4]],
+        most_bytes: usize,
+        terms: &Terms,
+    ) -> Result<(Self, usize), Unavailable> {
+        let mut read = Self::default();
+        let mut distinct = Vec::new();
+        // How many of the distinct ones each quad and those before it have.
+        let mut needed = Vec::with_capacity(quads.len());
+        for quad in quads {
+            quad.iter().for_each(|id| read.place(*id, &mut distinct));
+            needed.push(distinct.len());
+        }
+        let mut done = 0;
+        while done < distinct.len() && (read.keys.bytes() < most_bytes || done < needed[0]) {
+            let most = read.keys.bytes() + BYTES_AT_ONCE;
+            done += terms.push_keys(&distinct[done..], most, &mut read.keys)?;
+        }
+        let count = needed.partition_point(|needed| *needed <= done);
+        Ok((read, count))
+    }
+
+    /// Gives a term of the dictionary a place among the distinct ones, if it has none.
+    fn place(&mut self, id: TermId, distinct: &mut Vec<TermId>) {
+        let is_stored = matches!(id.kind(), TermKind::Vertex | TermKind::Literal);
+        let next = distinct.len() as u32;
+        if is_stored && *self.places.entry(id).or_insert(next) == next {
+            distinct.push(id);
+        }
+    }
+}
+
 impl Texts {
     /// Reads those of `ids` that are the dictionary's, each once.
     ///
@@ -48,13 +86,7 @@ impl Texts {
     ) -> Result<Self, ExecError> {
         let mut read = ReadTexts::default();
         let mut distinct = Vec::new();
-        for id in ids {
-            let is_stored = matches!(id.kind(), TermKind::Vertex | TermKind::Literal);
-            let next = distinct.len() as u32;
-            if is_stored && *read.places.entry(*id).or_insert(next) == next {
-                distinct.push(*id);
-            }
-        }
+        ids.for_each(|id| read.place(*id, &mut distinct));
         let entry_bytes = 2 * (size_of::<(TermId, u32)>() + size_of::<(usize, KeyKind)>());
         read._held
             .push(cx.hold_or_end(distinct.len() * entry_bytes)?);

@@ -47,6 +47,6 @@ pub use service::{ServiceCall, ServiceCaller, ServiceError, ServiceNext, Service
 pub use source::{Catalogue, Catalogued, GraphSource};
 pub use spill::SpillLimits;
 pub use table::{BATCH_ROWS, Column, ColumnKind, EncodedTable, Table, VarSet, WireError};
-pub use terms::{ComputedTerms, TermSource, Terms, TextOrder};
+pub use terms::{ComputedTerms, TermPart, TermSource, Terms, TextOrder};
 pub use transport::Transport;
 pub use workers::Workers;

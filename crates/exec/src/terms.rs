@@ -62,6 +62,9 @@ pub trait TermSource: Send + Sync {
     /// them sent here together, as many as it can keep.
     fn expect(&self, _ids: &[TermId]) {}
 
+    /// Says that the ids of these keys are about to be looked for, perhaps one by one, as [`TermSource::expect`].
+    fn expect_keys(&self, _keys: &Keys) {}
+
     /// Adds the keys of `ids` to `keys`, one for each, until these hold `most_bytes`, and gives
     /// how many it added: one at least, if there are ids. All are of kinds that
     /// [`TermSource::push_key`] takes.
@@ -109,6 +112,49 @@ pub trait TermSource: Send + Sync {
         ids.append(&mut found.collect::<Result<_, _>>()?);
         Ok(())
     }
+}
+
+/// What one node has of a dictionary that is dealt to nodes: the keys of the ids whose shards it holds, and for the
+/// hashes of its shards which ids they may have. As with [`TermSource`], each call that reads may say that it cannot
+/// answer now; what was appended before stays.
+pub trait TermPart: Send + Sync {
+    /// What its ids mean.
+    fn epoch(&self) -> IdEpoch;
+
+    /// As [`TermSource::has`].
+    fn has(&self, id: TermId) -> bool;
+
+    /// True if the key of a vertex or a dictionary literal is here.
+    fn has_key(&self, id: TermId) -> bool;
+
+    /// As [`TermSource::push_keys`], of terms whose keys are here.
+    ///
+    /// # Errors
+    /// [`Unavailable`], where not even the first could be read.
+    ///
+    /// # Panics
+    /// If a key is not here.
+    fn push_keys(
+        &self,
+        ids: &[TermId],
+        most_bytes: usize,
+        keys: &mut Keys,
+    ) -> Result<usize, Unavailable>;
+
+    /// Appends the ids that the literal, or the node, whose key has a hash may have: its own, if there is such a
+    /// term, and those of a few others. Whoever asks compares the keys.
+    ///
+    /// # Errors
+    /// [`Unavailable`].
+    fn push_candidates(
+        &self,
+        hash: u64,
+        literal: bool,
+        ids: &mut Vec<TermId>,
+    ) -> Result<(), Unavailable>;
+
+    /// The id of the vertex with this key, if it is one of those that every node knows.
+    fn find_name(&self, key: &[u8]) -> Option<TermId>;
 }
 
 /// The order of a source's terms by their texts, as far as it was known when it was asked for. All
@@ -545,6 +591,18 @@ impl Terms {
             let stored = ids.filter(|id| matches!(id.kind(), TermKind::Vertex | TermKind::Literal));
             self.source.expect(&stored.collect::<Vec<_>>());
         }
+    }
+
+    /// True if all are here, where to look for them one by one costs little more than to do so together.
+    #[inline]
+    #[must_use]
+    pub fn are_here(&self) -> bool {
+        self.source.is_here()
+    }
+
+    /// As [`TermSource::expect_keys`].
+    pub fn expect_keys(&self, keys: &Keys) {
+        self.source.expect_keys(keys);
     }
 
     /// The order by which the query goes now.

@@ -237,21 +237,56 @@ impl Base {
     }
 
     /// The id of the vertex with this key.
+    ///
+    /// # Panics
+    /// Of a node's part, which does not know all: see [`Base::find_name`].
     #[must_use]
     pub fn find_node(&self, key: &[u8]) -> Option<TermId> {
         self.vertices.lookup(key, |_| false).map(TermId::vertex)
     }
 
     /// The id of the dictionary literal with this key.
+    ///
+    /// # Panics
+    /// Of a node's part.
     #[must_use]
     pub fn find_literal(&self, key: &[u8]) -> Option<TermId> {
         self.literals.lookup(key, |_| false).map(TermId::literal)
     }
 
+    /// The id of the vertex with this key, if it is a predicate, a type or a named graph, whose names a node's part
+    /// has, too; perhaps that of another vertex.
+    #[must_use]
+    pub fn find_name(&self, key: &[u8]) -> Option<TermId> {
+        match &self.node_part {
+            None => self.find_node(key),
+            Some(part) => part.whole.names.lookup(key).map(TermId::vertex),
+        }
+    }
+
     /// The predicate with this IRI.
     #[must_use]
     pub fn find_predicate(&self, iri: &str) -> Option<PredicateId> {
-        self.predicate_of_term(self.find_node(iri.as_bytes())?)
+        self.predicate_of_term(self.find_name(iri.as_bytes())?)
+    }
+
+    /// Appends the ids that the term of this hash may have; see [`TermTables`]. Of a node's part, the hash is to be
+    /// one of its shards.
+    pub(crate) fn push_candidates(&self, hash: u64, is_literal: bool, ids: &mut Vec<TermId>) {
+        match is_literal {
+            false => (self.vertices).candidates(hash, |number| ids.push(TermId::vertex(number))),
+            true => (self.literals).candidates(hash, |number| ids.push(TermId::literal(number))),
+        }
+    }
+
+    /// True if the key of a vertex or a literal is here: of a node's part, if it holds the id's shard, or every node
+    /// knows the name.
+    #[must_use]
+    pub fn has_key(&self, id: TermId) -> bool {
+        match &self.node_part {
+            None => true,
+            Some(part) => part.has_rows_of(id) || part.has_name(id),
+        }
     }
 
     /// The term of a predicate.
@@ -275,9 +310,13 @@ impl Base {
     /// Appends the key of a vertex or dictionary literal.
     ///
     /// # Panics
-    /// If the id is not one of this store.
+    /// If the id is not one of this store, or its key is not [here](Base::has_key).
     pub fn push_key(&self, id: TermId, key: &mut Vec<u8>) {
+        let named = self.node_part.as_ref().filter(|part| part.has_name(id));
         let done = match id.kind() {
+            _ if named.is_some() => {
+                named.map_or(Ok(()), |part| part.whole.names.extract(id.number(), key))
+            }
             TermKind::Vertex => self.vertices.extract(id.number(), key),
             TermKind::Literal => self.literals.extract(id.number(), key),
             kind => panic!("a term of kind {kind:?} has no key in the dictionary"),

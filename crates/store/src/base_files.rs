@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use jindou_dictionary::{StringTable, TermTable};
+use jindou_dictionary::{DictionaryError, HashIndex, Residues, StringTable, TermTable};
 use jindou_fabric::Region;
 use jindou_model::{Direction, PredicateId, TermId, TermKind};
 
@@ -36,8 +36,13 @@ use crate::tables::{Part, TermTables};
 const KIND_BASE: u64 = 1;
 const KIND_TERMS: u64 = 2;
 const KIND_EDGES: u64 = 4;
-/// The base of a node's part: a version that knows no parts refuses it.
-const KIND_PART_OF_NODE: u64 = 5;
+/// The base of a node's part: a version that knows no parts, or those with a whole dictionary only, refuses it.
+const KIND_PART_OF_NODE: u64 = 6;
+
+/// How the numbers of a table are told in its file: a range, a region, or residues.
+const RANGE: u64 = 0;
+const MAPPED: u64 = 1;
+const DEALT: u64 = 2;
 
 /// A file that is mapped.
 pub(crate) type Mapped = Arc<(PathBuf, Region)>;
@@ -107,7 +112,8 @@ impl BaseFiles {
 
     /// The names of all files, those of a generation.
     pub(crate) fn names(&self, generation: u64) -> Vec<String> {
-        let tables = self.dictionary_names(generation).into_iter();
+        let tables = self.tables.iter().flatten();
+        let tables = tables.map(|number| terms_name(generation, *number));
         let edges: BTreeSet<u64> = self.edges.iter().copied().filter(|n| *n > 0).collect();
         let edges = edges
             .into_iter()
@@ -116,24 +122,13 @@ impl BaseFiles {
         tables.chain(edges).chain([base]).collect()
     }
 
-    /// The names of the dictionary's files, those of a generation.
-    pub(crate) fn dictionary_names(&self, generation: u64) -> Vec<String> {
-        let tables = self.tables.iter().flatten();
-        tables
-            .map(|number| terms_name(generation, *number))
-            .collect()
-    }
-
-    /// Those of a base with the same dictionary, whose edges are in no file yet.
-    pub(crate) fn of_dictionary(&self) -> Self {
-        let mut files = Self {
-            edges: Vec::new(),
-            ..self.clone()
-        };
-        let used = files.numbers();
-        files.mapped.retain(|number, _| used.contains(number));
-        files.checksums.retain(|number, _| used.contains(number));
-        files
+    /// Those of a base of the same merge that has no files yet.
+    pub(crate) fn of_part(&self) -> Self {
+        Self {
+            merge: self.merge,
+            next: self.next,
+            ..Self::default()
+        }
     }
 
     pub(crate) fn mapped(&self) -> impl Iterator<Item = &(PathBuf, Region)> {
@@ -225,7 +220,7 @@ impl Directory {
                 let is_there = base.files.tables[kind].get(place).is_some_and(|n| *n > 0);
                 if !is_there {
                     let mut image = ImageWriter::default();
-                    write_table(&part.table, &mut image);
+                    write_table(part, &mut image);
                     let name = terms_name(generation, files.tables[kind][place]);
                     let checksum = image.finish(self.storage(), &name, KIND_TERMS)?;
                     files.checksums.insert(files.tables[kind][place], checksum);
@@ -337,6 +332,7 @@ impl Directory {
             known,
             checksums: &files.checksums,
             mapped: BTreeMap::new(),
+            is_of_node: image.kind() == KIND_PART_OF_NODE,
         };
         let vertices = reader.tables(0, &files.tables[0], &ends[0])?;
         let literals = reader.tables(1, &files.tables[1], &ends[1])?;
@@ -441,26 +437,56 @@ fn read_named(image: &mut ImageReader, merge: u64) -> Result<(Identity, Named), 
     }
 }
 
-fn write_table(table: &TermTable, image: &mut ImageWriter) {
+fn write_table(part: &Part, image: &mut ImageWriter) {
+    let table = &part.table;
     image.region(table.strings().region());
-    match table.numbers_region() {
-        None => image.word(0),
-        Some(numbers) => {
-            image.word(1);
+    match (table.numbers_region(), table.residues()) {
+        (Some(numbers), _) => {
+            image.word(MAPPED);
             image.region(numbers);
         }
+        (None, Some(residues)) => {
+            let all = residues.residues().iter().copied().map(u64::from);
+            image.word(DEALT);
+            image.word(residues.bits().into());
+            image.words(&all.collect::<Vec<_>>());
+        }
+        (None, None) => image.word(RANGE),
+    }
+    if let Some(index) = &part.index {
+        image.region(index.region());
     }
 }
 
 fn read_table(image: &mut ImageReader) -> Result<TermTable, StoreError> {
+    let corrupt = |image: &ImageReader, error: DictionaryError| image.corrupt(&error.to_string());
     let strings = image.region()?;
+    let strings = StringTable::open(strings).map_err(|error| corrupt(image, error))?;
     let numbers = match image.word()? {
-        0 => None,
-        _ => Some(image.region()?),
+        RANGE => None,
+        MAPPED => Some(image.region()?),
+        DEALT => {
+            let residues = read_residues(image)?;
+            return Ok(TermTable::of_residues(residues, strings));
+        }
+        _ => return Err(image.corrupt("it does not say which numbers its terms have")),
     };
-    StringTable::open(strings)
-        .and_then(|strings| TermTable::open(strings, numbers, 0))
-        .map_err(|error| image.corrupt(&error.to_string()))
+    TermTable::open(strings, numbers, 0).map_err(|error| corrupt(image, error))
+}
+
+fn read_residues(image: &mut ImageReader) -> Result<Residues, StoreError> {
+    let bits = u32::try_from(image.word()?).ok();
+    let residues: Option<Vec<u32>> = (image.words()?.into_iter())
+        .map(|residue| u32::try_from(residue).ok())
+        .collect();
+    let read = bits.zip(residues);
+    read.and_then(|(bits, residues)| Residues::new(bits, &residues))
+        .ok_or_else(|| image.corrupt("it has the terms of shards that cannot be"))
+}
+
+fn read_index(image: &mut ImageReader) -> Result<HashIndex, StoreError> {
+    let region = image.region()?;
+    HashIndex::open(region).map_err(|error| image.corrupt(&error.to_string()))
 }
 
 /// The segments of all predicates by layer and direction, and the graphs of their edges.
@@ -492,6 +518,8 @@ struct PartReader<'a> {
     known: Option<&'a Base>,
     checksums: &'a BTreeMap<u64, u64>,
     mapped: BTreeMap<u64, Mapped>,
+    /// The base is the part of a node: all tables but the first, which is empty, have an index.
+    is_of_node: bool,
 }
 
 impl PartReader<'_> {
@@ -527,9 +555,13 @@ impl PartReader<'_> {
                 let name = terms_name(self.generation, *file);
                 let mut image = self.open(*file, &name, KIND_TERMS)?;
                 let table = read_table(&mut image)?;
-                let part = match place {
-                    0 => Part::ground(table, *end),
-                    _ => Part::new(table, first, *end),
+                let part = match (place, self.is_of_node) {
+                    (0, _) => Part::ground(table, *end),
+                    (_, false) => Part::new(table, first, *end),
+                    (_, true) => {
+                        let index = read_index(&mut image)?;
+                        Part::new(table, first, *end).map(|part| part.with_index(index))
+                    }
                 };
                 parts.push(Arc::new(part.ok_or_else(|| {
                     image.corrupt("its terms are not those that the base says it has")

@@ -605,8 +605,7 @@ impl DurableStore {
     }
 
     /// Writes a part of the base of a snapshot that has nothing more into another directory, as a store of the same
-    /// snapshot, with its prefixes and streams. The files of the dictionary are linked where that is possible, else
-    /// copied.
+    /// snapshot, with its prefixes and streams.
     ///
     /// # Errors
     /// As [`DurableStore::copy`].
@@ -615,17 +614,15 @@ impl DurableStore {
         snapshot: &Snapshot,
         part: &Base,
         to: &Directory,
-    ) -> Result<Copied, StoreError> {
+    ) -> Result<(), StoreError> {
         let generation = snapshot.generation();
         to.begin()?;
-        let is_linked = from.link_or_copy(&part.files.dictionary_names(generation), to)?;
         PrefixFile::copy(from, to)?;
         SideLog::copy(from, to)?;
         let written = to.write_base(part, generation, snapshot.base().identity)?;
         snapshot.base().check()?;
         written.check()?;
-        go_on_in(to, snapshot, &[])?;
-        Ok(Copied { is_linked })
+        go_on_in(to, snapshot, &[])
     }
 }
 

@@ -1,21 +1,24 @@
 //! Which node's part of a store is a base, and what does it know of the whole?
 //!
 //! A *part* has the rows of the keys whose shards one node of a cluster holds: outgoing edges by subject,
-//! incoming ones by object, and the named graphs of its own subjects' edges. All edges of `rdf:type`, the
-//! dictionary and the other tables are whole. What planners and catalogues count over the rows of all nodes, and
+//! incoming ones by object, and the named graphs of its own subjects' edges; and of the dictionary the strings of
+//! the ids of these shards. All edges of `rdf:type`, and the tables but for the dictionary are whole. What planners and
+//! catalogues count over the rows of all nodes, the names of what they count, and
 //! the digests by which nodes compare their bases, cannot be found in a part: the split writes them into it.
 
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use jindou_dictionary::{DictionaryError, StringTable, TermTable};
 use jindou_fabric::Region;
-use jindou_model::{NodeId, PredicateId, ShardId, TermId};
+use jindou_model::{NodeId, PredicateId, ShardId, TermId, TermKind};
 use jindou_partition::{ShardMap, Shards};
 
 use crate::StoreError;
 use crate::base::Base;
 use crate::column::Column;
+use crate::delta::Snapshot;
 use crate::graph_index::Entry;
 use crate::graph_table::GraphTable;
 use crate::image::{ImageReader, ImageWriter};
@@ -47,6 +50,10 @@ pub(crate) struct WholeFigures {
     pub(crate) named: NamedGraphs,
     /// As those of a [`crate::Cut`].
     pub(crate) digests: Arc<[u64]>,
+    /// How many vertices and literals the dictionary has.
+    pub(crate) strings: [u64; 2],
+    /// The predicates, types and named graphs, by the numbers of these vertices.
+    pub(crate) names: TermTable,
 }
 
 impl NodePart {
@@ -101,6 +108,12 @@ impl NodePart {
     #[must_use]
     pub fn has_rows_of(&self, key: TermId) -> bool {
         self.map.node_of(key) == self.node
+    }
+
+    /// True if every node knows the name of a vertex.
+    #[inline]
+    pub(crate) fn has_name(&self, id: TermId) -> bool {
+        id.kind() == TermKind::Vertex && self.whole.names.contains(id.number())
     }
 
     /// Why the folder that it is in is not opened as a store.
@@ -159,8 +172,12 @@ impl fmt::Display for NodePart {
 }
 
 impl WholeFigures {
-    /// What a whole base says of itself. Costs a pass over all edges; after each predicate `done` gets its edges.
-    pub(crate) fn of(base: &Base, done: &dyn Fn(u64)) -> Self {
+    /// What a snapshot that is its base says of itself. Costs a pass over all edges; after each predicate `done` gets its edges.
+    ///
+    /// # Errors
+    /// If the dictionary is damaged.
+    pub(crate) fn of(snapshot: &Snapshot, done: &dyn Fn(u64)) -> Result<Self, StoreError> {
+        let base = snapshot.base();
         assert!(base.node_part().is_none(), "a part is not split again");
         let counts = |kind, predicate| match predicate {
             PredicateId::TYPE => SegmentCounts::default(),
@@ -173,11 +190,13 @@ impl WholeFigures {
             done(base.edges_by_subject(predicate));
             digest
         };
-        Self {
+        Ok(Self {
             layers,
             named: base.named().without_places(),
             digests: base.predicates().map(digest).collect(),
-        }
+            strings: snapshot.dictionary_terms().into(),
+            names: names_of(base)?,
+        })
     }
 
     fn write(&self, image: &mut ImageWriter) {
@@ -187,6 +206,10 @@ impl WholeFigures {
             image.words(&words);
         }
         image.words(&self.digests);
+        image.words(&self.strings);
+        let (strings, numbers) = self.names.regions();
+        image.region(strings);
+        image.region(numbers.expect("numbers that are chosen are mapped"));
         let (mut ends, mut graphs, mut edges) = (Vec::new(), Vec::new(), Vec::new());
         for predicate in (0..self.digests.len()).map(|number| PredicateId(number as u32)) {
             for (graph, count) in self.named.entries(predicate) {
@@ -213,13 +236,51 @@ impl WholeFigures {
         if digests.len() != predicates {
             return Err(image.corrupt("the digests are not one for each predicate"));
         }
+        let strings = <[u64; 2]>::try_from(image.words()?);
+        let strings = strings.map_err(|_| image.corrupt("it does not say how many terms are"))?;
+        let names = [image.region()?, image.region()?];
+        let names = open_names(names).map_err(|error| image.corrupt(&error.to_string()))?;
         let parts = read_entries(image, predicates, graphs.len())?;
         Ok(Self {
             layers,
             named: NamedGraphs::join(Arc::clone(graphs), parts),
             digests: digests.into(),
+            strings,
+            names,
         })
     }
+}
+
+/// The predicates, the types and the named graphs of a base, all of which are vertices but for some types.
+fn named_terms(base: &Base) -> Vec<TermId> {
+    let types = base.layers.iter().flat_map(|layer| layer.clusters.types());
+    let graphs = &base.named.graphs;
+    let graphs = graphs.numbers_by_id().map(|number| graphs.id(number));
+    let declared = base.declared.iter().map(|raw| TermId::from_raw(*raw));
+    let all = base.predicate_terms.iter().copied();
+    let mut all: Vec<TermId> = all.chain(types).chain(graphs).chain(declared).collect();
+    all.retain(|id| id.kind() == TermKind::Vertex);
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+fn names_of(base: &Base) -> Result<TermTable, StoreError> {
+    let terms = named_terms(base);
+    let numbers: Vec<u64> = terms.iter().map(|id| id.number()).collect();
+    let key = |id: &TermId| {
+        let mut key = Vec::new();
+        base.push_key(*id, &mut key);
+        key
+    };
+    let keys: Vec<Vec<u8>> = terms.iter().map(key).collect();
+    TermTable::build(&numbers, |at| &keys[at]).map_err(|error| StoreError::TooLarge {
+        reason: error.to_string(),
+    })
+}
+
+fn open_names([strings, numbers]: [Region; 2]) -> Result<TermTable, DictionaryError> {
+    TermTable::open(StringTable::open(strings)?, Some(numbers), 0)
 }
 
 impl Base {
@@ -228,6 +289,18 @@ impl Base {
         let Some(NodePart { whole, .. }) = &self.node_part else {
             return Ok(());
         };
+        let has_name = |id: &TermId| whole.names.contains(id.number());
+        if !named_terms(self).iter().all(has_name) {
+            return Err("it does not have the names of all predicates, types and graphs");
+        }
+        for (tables, strings) in [&self.vertices, &self.literals]
+            .into_iter()
+            .zip(whole.strings)
+        {
+            if tables.strings() > strings || strings > tables.len() {
+                return Err("it has more terms than it says that the whole has");
+            }
+        }
         let is_within =
             |(own, whole): (&(u64, u64), &(u64, u64))| own.0 <= whole.0 && own.1 <= whole.1;
         for predicate in self.predicates() {
@@ -329,17 +402,23 @@ mod tests {
         name: Vec<u8>,
         counts: [Vec<u64>; 2],
         digests: Vec<u64>,
+        strings: Vec<u64>,
+        names: [Vec<u8>; 2],
         entries: [Vec<u64>; 3],
     }
 
     impl Said {
         fn sound() -> Self {
             let counts = vec![0, 0, 0, 0, 5, 2, 5, 5, 1, 1, 1, 1];
+            let names = TermTable::build(&[3, 1], |at| [&b"p"[..], b"q"][at]).unwrap();
+            let (strings, numbers) = names.regions();
             Self {
                 words: [16, 3, 1],
                 name: b"b".to_vec(),
                 counts: [counts.clone(), counts],
                 digests: vec![7, 8, 9],
+                strings: vec![5, 6],
+                names: [strings.to_vec(), numbers.unwrap().to_vec()],
                 entries: [vec![1, 3, 3], vec![0, 0, 1], vec![2, 4, 1]],
             }
         }
@@ -351,6 +430,9 @@ mod tests {
             image.region(&Region::copy_from(&self.name));
             self.counts.iter().for_each(|words| image.words(words));
             image.words(&self.digests);
+            image.words(&self.strings);
+            let names = self.names.iter();
+            names.for_each(|bytes| image.region(&Region::copy_from(bytes)));
             let columns = self.entries.iter();
             columns.for_each(|values| Column::from_values(values).write(&mut image));
             image
@@ -372,6 +454,8 @@ mod tests {
         part.write(&mut image);
         let again = NodePart::read(&mut image.in_memory(), PREDICATES, &graphs()).unwrap();
         assert_eq!(again.whole.digests, part.whole.digests);
+        assert_eq!(again.whole.strings, part.whole.strings);
+        assert_eq!(again.whole.names.lookup(b"q"), Some(1));
         assert_eq!(again.whole.layers, part.whole.layers);
         assert_eq!(
             (again.map, again.node, again.name),
@@ -381,7 +465,7 @@ mod tests {
 
     #[test]
     fn what_contradicts_itself_is_refused() {
-        let broken: [fn(&mut Said); 18] = [
+        let broken: [fn(&mut Said); 22] = [
             |said| said.words[0] = 12,
             |said| said.words[0] = 1 << 40,
             |said| said.words[1] = 0,
@@ -393,6 +477,10 @@ mod tests {
             |said| said.counts[1][11] = 0,
             |said| said.counts[0].truncate(8),
             |said| said.digests.truncate(2),
+            |said| said.strings.truncate(1),
+            |said| said.names[0].truncate(8),
+            |said| said.names[1].truncate(8),
+            |said| said.names.reverse(),
             |said| said.entries[0] = vec![1, 0, 3],
             |said| said.entries[0] = vec![1, 3, 4],
             |said| said.entries[0] = vec![3],

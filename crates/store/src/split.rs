@@ -1,10 +1,11 @@
 //! How is a store split into parts, one for each node of a cluster?
 //!
-//! Of each segment a part has the rows of the keys whose shards its node holds. Ids, the names of the base and
-//! of the files of the dictionary, and the number of the snapshot stay: nodes with parts and nodes with whole
-//! copies of the store have the same snapshot.
+//! Of each segment a part has the rows of the keys whose shards its node holds, and of the dictionary the strings of
+//! the ids whose shards it holds, and which ids may have the hashes of its shards. Ids and the number of the snapshot
+//! stay: nodes with parts and nodes with whole copies of the store have the same snapshot.
 
-use jindou_model::{Direction, NodeId, TermId};
+use jindou_dictionary::Residues;
+use jindou_model::{Direction, NodeId, SortedSet, TermId};
 use jindou_partition::{ShardMap, Shards};
 
 use crate::StoreError;
@@ -14,6 +15,7 @@ use crate::durable::DurableStore;
 use crate::layer::{Layer, LayerKind};
 use crate::node_part::{NodePart, WholeFigures};
 use crate::segment::Segment;
+use crate::tables::TermTables;
 
 /// A store that is being split.
 pub struct Split<'a> {
@@ -39,7 +41,9 @@ impl<'a> Split<'a> {
         if let Some(part) = snapshot.base().node_part() {
             return Err(part.refusal(from.path()));
         }
-        if !snapshot.is_merged() || !Transaction::from_base(snapshot).is_empty() {
+        // The strings of terms that nothing uses any more stay in tables until these are merged, too.
+        let since = Transaction::from_base(snapshot).without_forgotten();
+        if !snapshot.is_merged() || !since.is_empty() {
             return Err(StoreError::NotMerged {
                 path: from.path().to_owned(),
             });
@@ -48,7 +52,7 @@ impl<'a> Split<'a> {
             from,
             snapshot,
             map: map.clone(),
-            whole: WholeFigures::of(snapshot.base(), done),
+            whole: WholeFigures::of(snapshot, done)?,
         })
     }
 
@@ -59,10 +63,9 @@ impl<'a> Split<'a> {
         base.predicates().map(|id| base.edges_by_subject(id)).sum()
     }
 
-    /// Writes the part of a node of this name into a directory that has no store; true if the files of the
-    /// dictionary are the same ones under a second name.
+    /// Writes the part of a node of this name into a directory that has no store.
     ///
-    /// Costs a pass over all edges, as `done` is told, and holds the edges of the part in memory.
+    /// Costs a pass over all terms and all edges, as `done` is told, and holds the part in memory.
     ///
     /// # Errors
     /// What the operating system says; part of the files may then be in the directory.
@@ -71,18 +74,41 @@ impl<'a> Split<'a> {
         (node, name): (NodeId, &str),
         to: &Directory,
         done: &dyn Fn(u64),
-    ) -> Result<bool, StoreError> {
+    ) -> Result<(), StoreError> {
         let base = self.snapshot.base();
         let part = NodePart::new(self.map.clone(), node, name, self.whole.clone());
+        let gone = self.snapshot.forgotten();
+        let vertices = terms_of((&base.vertices, &gone.vertices), &part)?;
+        let literals = terms_of((&base.literals, &gone.literals), &part)?;
         let segments = LayerKind::ALL.map(|kind| rows_of(base.layer(kind), &part));
         let mut own = base.part(segments, true, &|_| None);
         base.predicates()
             .for_each(|id| done(base.edges_by_subject(id)));
         own.node_part = Some(part);
-        own.files = base.files.of_dictionary();
-        let copied = DurableStore::write_part(self.from, self.snapshot, &own, to)?;
-        Ok(copied.is_linked)
+        (own.vertices, own.literals) = (vertices, literals);
+        own.files = base.files.of_part();
+        DurableStore::write_part(self.from, self.snapshot, &own, to)
     }
+}
+
+/// A node's part of the terms of one kind.
+fn terms_of(
+    (tables, forgotten): (&TermTables, &SortedSet<u64>),
+    part: &NodePart,
+) -> Result<TermTables, StoreError> {
+    let shards = part.map().shards();
+    let own: Vec<u32> = shards
+        .all()
+        .filter(|shard| part.holds(*shard))
+        .map(|shard| shard.0)
+        .collect();
+    let bits = shards.count().trailing_zeros();
+    let residues = Residues::new(bits, &own).expect("a node holds shards");
+    let is_asked = |hash| part.holds(shards.of_hash(hash));
+    let of_node = tables.of_node(&residues, is_asked, forgotten);
+    of_node.map_err(|error| StoreError::TooLarge {
+        reason: error.to_string(),
+    })
 }
 
 /// The rows of a node's keys, by direction and predicate.

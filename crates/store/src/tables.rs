@@ -9,7 +9,8 @@
 use std::sync::Arc;
 
 use jindou_dictionary::{
-    Around, BLOCK, Decoder, DictionaryError, StringTable, TermDecoder, TermTable, WholeBlock,
+    Around, BLOCK, Decoder, DictionaryError, HashIndex, Residues, StringTable, TermDecoder,
+    TermTable, WholeBlock,
 };
 
 use jindou_model::SortedSet;
@@ -25,6 +26,9 @@ const GROWTH: u64 = 2;
 /// One table, with what was found out about its strings.
 pub(crate) struct Part {
     pub(crate) table: TermTable,
+    /// Of a node's part of a dictionary, which numbers of the whole table have the strings of some hashes: the table
+    /// has no index then.
+    pub(crate) index: Option<HashIndex>,
     /// The number behind the last whose string it had; those that nothing uses any more are gone.
     pub(crate) end: u64,
     pub(crate) kinds: TextKinds,
@@ -46,10 +50,45 @@ impl Part {
             && table.greatest().is_none_or(|greatest| greatest < end);
         is_within.then(|| Self {
             table,
+            index: None,
             end,
             kinds: TextKinds::default(),
             codes: EndCodes::default(),
         })
+    }
+
+    /// What a node has of such a table: some of its strings, and the numbers by hash of others.
+    pub(crate) fn with_index(self, index: HashIndex) -> Self {
+        Self {
+            index: Some(index),
+            ..self
+        }
+    }
+
+    /// What a node has of a table that ends there: the strings of these numbers, and the index of the hashes that it
+    /// is asked for.
+    fn of_node(
+        &self,
+        residues: &Residues,
+        wanted: impl Fn(u64) -> bool,
+        kept: impl Fn(u64) -> bool,
+    ) -> Result<Self, DictionaryError> {
+        let (table, hashes) = self.table.part(residues, wanted, kept)?;
+        let part = Self::new(table, 0, self.end).expect("its numbers are some of the table's");
+        Ok(part.with_index(HashIndex::build(&hashes)?))
+    }
+
+    /// Gives `take` the numbers that the string of a hash may have here.
+    fn candidates(&self, hash: u64, take: impl FnMut(u64)) {
+        match &self.index {
+            Some(index) => index.candidates(hash, take),
+            None => self.table.candidates(hash, take),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let index = self.index.as_ref().map_or(0, |index| index.region().len());
+        self.table.bytes() + index + self.kinds.bytes() + self.codes.bytes()
     }
 }
 
@@ -58,6 +97,8 @@ impl Part {
 pub struct TermTables {
     /// By number; the first one is that of the bulk load, perhaps without strings.
     parts: Vec<Arc<Part>>,
+    /// They are what a node has of them.
+    is_of_node: bool,
     pub(crate) ends: Arc<LiteralEnds>,
     /// The order of the literals behind the first table.
     pub(crate) later: Arc<LaterOrder>,
@@ -94,7 +135,39 @@ impl TermTables {
         Self {
             later: later.unwrap_or_else(|| Arc::new(LaterOrder::behind(parts[0].end))),
             ends: known.map_or_else(Arc::default, |known| Arc::clone(&known.ends)),
+            is_of_node: parts.iter().any(|part| part.index.is_some()),
             parts,
+        }
+    }
+
+    /// What a node has of these: the strings of the numbers that leave some residues, and the numbers of strings
+    /// whose hash is `wanted`, without those that are `forgotten`. Costs a pass over all strings, and holds those of the largest table's part twice.
+    ///
+    /// # Errors
+    /// [`StoreError::TooLarge`]; if a table is damaged.
+    pub(crate) fn of_node(
+        &self,
+        residues: &Residues,
+        wanted: impl Fn(u64) -> bool,
+        forgotten: &SortedSet<u64>,
+    ) -> Result<Self, DictionaryError> {
+        let kept = |number| !forgotten.contains(number);
+        // Numbers of it are not the rows of the table of the bulk load, as those of that are.
+        let none = TermTable::from_range(0, StringTable::build(0, |_| &[])?)?;
+        let mut parts = vec![Arc::new(
+            Part::ground(none, 0).expect("an empty table has no numbers"),
+        )];
+        for part in self.parts.iter().filter(|part| part.end > 0) {
+            parts.push(Arc::new(part.of_node(residues, &wanted, kept)?));
+        }
+        Ok(Self::of_parts(parts, None))
+    }
+
+    /// Gives `take` the numbers that the string of a hash may have: those whose string has it, and some others.
+    /// Of a node's part, the hash is to be one that the node is asked for.
+    pub(crate) fn candidates(&self, hash: u64, mut take: impl FnMut(u64)) {
+        for part in &self.parts {
+            part.candidates(hash, &mut take);
         }
     }
 
@@ -124,9 +197,8 @@ impl TermTables {
     /// Bytes of all tables, and of what is remembered of their strings.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let of_part =
-            |part: &Arc<Part>| part.table.bytes() + part.kinds.bytes() + part.codes.bytes();
-        self.parts.iter().map(of_part).sum::<usize>() + self.ends.bytes() + self.later.bytes()
+        let of_parts: usize = self.parts.iter().map(|part| part.bytes()).sum();
+        of_parts + self.ends.bytes() + self.later.bytes()
     }
 
     #[inline]
@@ -151,8 +223,12 @@ impl TermTables {
     }
 
     /// The number of a string: asks the tables one after the other, for one that is not `forgotten`.
+    ///
+    /// # Panics
+    /// Of a node's part, which knows candidates only.
     #[must_use]
     pub fn lookup(&self, key: &[u8], forgotten: impl Fn(u64) -> bool) -> Option<u64> {
+        self.check_is_whole();
         let living = |number: &u64| !forgotten(*number);
         if let [ground] = self.parts.as_slice() {
             return ground.table.lookup(key).filter(living);
@@ -165,11 +241,18 @@ impl TermTables {
     /// The numbers of many strings, one for each key, given their [hashes](jindou_dictionary::hash);
     /// perhaps of some that are forgotten.
     pub(crate) fn lookup_batch(&self, hashes: &[u64], keys: &[&[u8]]) -> Vec<Option<u64>> {
+        self.check_is_whole();
         let mut numbers = vec![None; keys.len()];
         for part in &self.parts {
             (part.table).lookup_batch_hashed(hashes, keys, &mut numbers);
         }
         numbers
+    }
+
+    #[inline]
+    fn check_is_whole(&self) {
+        let is_whole = !self.is_of_node;
+        assert!(is_whole, "a node's part of a dictionary finds no strings");
     }
 
     /// Appends the string of a number.
@@ -256,6 +339,7 @@ impl TermTables {
         parts.push(part);
         Ok(Self {
             parts,
+            is_of_node: false,
             ends: Arc::clone(&self.ends),
             later: Arc::clone(&self.later),
         })

@@ -178,8 +178,8 @@ impl Base {
     pub fn vertex_place(&self, id: TermId) -> Option<TextPlace> {
         let number = id.number();
         let ground = self.vertices.ground_part();
-        // Numbers given later are in no order.
-        if number >= self.runs.text_ordered() {
+        // Numbers given later are in no order, and a node's part has no such table.
+        if number >= self.runs.text_ordered().min(ground.end) {
             return None;
         }
         let run = self.runs.run_of(id)?;

@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::delta::Snapshot;
 use crate::named::{EdgeGraphs, OfGraph};
 use crate::{Base, Layer, LayerKind, NodePart, Segment, StoreError};
-use jindou_dictionary::TermTable;
+use jindou_dictionary::{DictionaryError, HashIndex, TermTable};
 
 /// A sum over quads that depends on each of them and not on their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,8 +67,11 @@ pub(crate) fn base(base: &Base, folder: &Path) -> Result<(), StoreError> {
     let of_base = |reason: &str| wrong(base.own_file(), folder, reason);
     for (kind, tables) in [&base.vertices, &base.literals].into_iter().enumerate() {
         for (place, part) in tables.parts().iter().enumerate() {
-            dictionary(&part.table)
-                .map_err(|reason| wrong(base.table_file(kind, place), folder, reason))?;
+            let checked = match (base.node_part(), &part.index) {
+                (Some(of), Some(index)) => part_of_dictionary(&part.table, index, of, part.end),
+                _ => dictionary(&part.table),
+            };
+            checked.map_err(|reason| wrong(base.table_file(kind, place), folder, reason))?;
         }
     }
     let known = |id: TermId| match id.kind() {
@@ -128,6 +131,36 @@ fn predicates(base: &Base) -> bool {
         base.push_key(base.predicate_term(PredicateId::TYPE), &mut iri);
         iri == rdf::TYPE.as_str().as_bytes()
     }
+}
+
+/// Every string of a node's part has a number of the node's shards, and the index has those whose hash is of these.
+fn part_of_dictionary(
+    table: &TermTable,
+    index: &HashIndex,
+    part: &NodePart,
+    end: u64,
+) -> Result<(), String> {
+    let damaged = |error: DictionaryError| error.to_string();
+    table.verify().map_err(damaged)?;
+    index.verify().map_err(damaged)?;
+    let mut decoder = table.decoder();
+    for number in table.numbers() {
+        // Literals are dealt as vertices are.
+        if !part.has_rows_of(TermId::vertex(number)) {
+            return Err(format!("string {number} is that of another node"));
+        }
+        let hash = jindou_dictionary::hash(decoder.get(number).map_err(damaged)?);
+        let (mut is_found, mut are_given) = (false, true);
+        index.candidates(hash, |candidate| {
+            is_found |= candidate == number;
+            are_given &= candidate < end;
+        });
+        let is_asked = part.holds(part.map().shards().of_hash(hash));
+        if !are_given || is_found != is_asked {
+            return Err(format!("string {number} is not found under its number"));
+        }
+    }
+    Ok(())
 }
 
 /// Every string is found under its id, and the bytes are those that were written.

@@ -156,7 +156,7 @@ fn figures(snapshot: &Snapshot) -> Vec<String> {
         format!("{:?}", snapshot.epoch()),
         format!("{} {}", snapshot.triples(), snapshot.named_quads()),
         format!("{} {}", snapshot.named_graphs(), snapshot.graph_share()),
-        format!("{} {:?}", snapshot.documents(), snapshot.dictionary_terms()),
+        format!("{}", snapshot.documents()),
     ];
     let predicates = (0..snapshot.predicate_count() as u32).map(PredicateId);
     for predicate in predicates.clone() {
@@ -251,6 +251,68 @@ fn parts_are_the_whole_together_and_each_knows_its_figures() {
             );
         }
     }
+}
+
+/// Keys of all terms of a store's dictionary, by id.
+fn terms(whole: &Snapshot) -> BTreeMap<TermId, Vec<u8>> {
+    let vertices = (0..whole.vertex_numbers()).map(TermId::vertex);
+    let literals = (0..whole.literal_count()).map(TermId::literal);
+    let key = |id| {
+        let mut key = Vec::new();
+        whole.push_key(id, &mut key);
+        (id, key)
+    };
+    vertices.chain(literals).map(key).collect()
+}
+
+#[test]
+fn the_terms_of_parts_are_those_of_the_whole_where_their_shards_say() {
+    for seed in SEEDS {
+        let folder = store(seed);
+        let whole = read(&folder.path().join("store")).unwrap();
+        let all = terms(&whole);
+        let predicates = (0..whole.predicate_count() as u32).map(PredicateId);
+        let mut names: BTreeSet<TermId> = predicates.map(|id| whole.predicate_term(id)).collect();
+        whole.for_each_graph(&mut |graph| {
+            names.insert(graph);
+        });
+        for nodes in [1, 3, 5, SHARDS] {
+            let map = map_of(nodes);
+            let parts = split(folder.path(), &map).unwrap();
+            for (node, part) in map.nodes().zip(&parts) {
+                let at = format!("seed {seed}, {nodes} nodes, {node:?}");
+                assert_eq!(part.dictionary_terms(), whole.dictionary_terms(), "{at}");
+                for (id, key) in &all {
+                    let has_key = part.base().has_key(*id);
+                    assert!(has_key || map.node_of(*id) != node, "{at}: {id:?}");
+                    if has_key {
+                        let mut read = Vec::new();
+                        part.push_key(*id, &mut read);
+                        assert_eq!(&read, key, "{at}: {id:?}");
+                    }
+                    let hash = jindou_dictionary::hash(key);
+                    if map.holder(map.shards().of_hash(hash)) == node {
+                        let is_literal = id.kind() == jindou_model::TermKind::Literal;
+                        let mut candidates = Vec::new();
+                        part.push_candidates(hash, is_literal, &mut candidates);
+                        assert!(candidates.contains(id), "{at}: {id:?}");
+                        assert!(candidates.iter().all(|id| all.contains_key(id)), "{at}");
+                    }
+                    let named = part.find_name(key);
+                    assert!(named.is_none_or(|named| named == *id), "{at}");
+                    assert!(named.is_some() || !names.contains(id), "{at}: {id:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "a node's part of a dictionary finds no strings")]
+fn a_part_is_not_asked_which_id_a_term_has() {
+    let folder = store(1);
+    let parts = split(folder.path(), &map_of(2)).unwrap();
+    let _found = parts[0].find_node(b"http://e/v1");
 }
 
 #[test]

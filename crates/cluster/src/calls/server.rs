@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-use jindou_exec::{GraphSource, KeyKind, Keys, TermSource};
+use jindou_exec::{GraphSource, Keys, TermPart};
 use jindou_model::{
     Cursor, GraphRef, IdRanges, Lists, Pattern, ShardId, TermId, TermKind, Unavailable,
 };
@@ -48,7 +48,7 @@ pub struct ServedShards {
     /// By shard; none of one that is lost, or another node's.
     rows: Vec<Option<Arc<dyn GraphSource>>>,
     /// The node's part of the dictionary, if that is dealt to nodes.
-    terms: Option<Arc<dyn TermSource>>,
+    terms: Option<Arc<dyn TermPart>>,
     server: Weak<ShardServer>,
 }
 
@@ -118,7 +118,7 @@ impl ShardServer {
     pub fn serve_with_terms(
         self: &Arc<Self>,
         rows: Vec<Option<Arc<dyn GraphSource>>>,
-        terms: Arc<dyn TermSource>,
+        terms: Arc<dyn TermPart>,
     ) -> Arc<ServedShards> {
         let id = ServedId(self.next.fetch_add(1, Ordering::Relaxed));
         self.serve_both(id, rows, Some(terms))
@@ -143,7 +143,7 @@ impl ShardServer {
         self: &Arc<Self>,
         id: ServedId,
         rows: Vec<Option<Arc<dyn GraphSource>>>,
-        terms: Option<Arc<dyn TermSource>>,
+        terms: Option<Arc<dyn TermPart>>,
     ) -> Arc<ServedShards> {
         assert_eq!(rows.len(), self.shards.count(), "each shard has its rows");
         let server = Arc::downgrade(self);
@@ -194,7 +194,7 @@ impl ShardServer {
                 Err(why) => return Answer::Unavailable(why),
             },
         };
-        if let Call::Keys { .. } | Call::Lookup { .. } = request.call {
+        if let Call::Keys { .. } | Call::Candidates { .. } = request.call {
             let Some(terms) = &served.terms else {
                 return Answer::Refused(Refusal::NotServed);
             };
@@ -225,7 +225,7 @@ impl ShardServer {
 }
 
 /// What a node's part of the dictionary answers.
-fn of_terms(terms: &dyn TermSource, call: &Call<'_>) -> Result<Answer, Unavailable> {
+fn of_terms(terms: &dyn TermPart, call: &Call<'_>) -> Result<Answer, Unavailable> {
     match call {
         Call::Keys {
             ids,
@@ -233,7 +233,10 @@ fn of_terms(terms: &dyn TermSource, call: &Call<'_>) -> Result<Answer, Unavailab
             most_bytes,
         } => {
             let is_stored = |id: &TermId| matches!(id.kind(), TermKind::Vertex | TermKind::Literal);
-            if !ids.iter().all(|id| is_stored(id) && terms.has(*id)) {
+            if !ids
+                .iter()
+                .all(|id| is_stored(id) && terms.has(*id) && terms.has_key(*id))
+            {
                 return Ok(Answer::Refused(Refusal::Malformed));
             }
             let most = (*most_bytes).clamp(1, MOST_KEY_BYTES);
@@ -259,15 +262,23 @@ fn of_terms(terms: &dyn TermSource, call: &Call<'_>) -> Result<Answer, Unavailab
             }
             Ok(Answer::Keys { keys, rest })
         }
-        Call::Lookup { keys, are_literals } => {
-            let mut asked = Keys::default();
-            for (key, is_literal) in keys.iter().zip(are_literals) {
-                asked.push(key, KeyKind::of_term(*is_literal));
+        Call::Candidates {
+            hashes,
+            are_literals,
+        } => {
+            let (mut rows, mut ids, mut done) = (Vec::new(), Vec::new(), 0);
+            for (hash, is_literal) in hashes.iter().zip(are_literals) {
+                if ids.len() >= MOST_IDS {
+                    break;
+                }
+                match terms.push_candidates(*hash, *is_literal, &mut ids) {
+                    Err(Unavailable::NotNow) if done > 0 => break,
+                    pushed => pushed?,
+                }
+                rows.resize(ids.len(), done as u32);
+                done += 1;
             }
-            let mut ids = Vec::with_capacity(asked.len());
-            terms.lookup_keys(&asked, &mut ids)?;
-            let ids = ids.into_iter().map(|id| id.unwrap_or(TermId::NONE));
-            Ok(Answer::Found(ids.collect()))
+            Ok(Answer::Candidates { rows, ids, done })
         }
         _ => unreachable!("a dictionary is asked for terms"),
     }
@@ -343,7 +354,7 @@ impl Asked<'_> {
                 let scan = self.scan(*pattern, None);
                 scan.page(*page).map(Answer::Page)
             }
-            Call::Keys { .. } | Call::Lookup { .. } => {
+            Call::Keys { .. } | Call::Candidates { .. } => {
                 unreachable!("a shard is asked for no terms")
             }
         }

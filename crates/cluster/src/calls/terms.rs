@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use jindou_exec::{KeyKind, Keys};
-use jindou_model::{ShardId, TermId, Unavailable};
+use jindou_model::{ShardId, TermId, TermKind, Unavailable};
 
 use super::connection::{Begun, Connection, NoAnswer};
 use super::wire::CallError;
@@ -115,31 +115,35 @@ impl AskedTerms {
         })
     }
 
-    /// Asks for the ids of terms with these keys, of which a shard knows the first.
-    pub(crate) fn ask_ids<'k>(
-        &self,
-        shard: ShardId,
-        keys: impl Iterator<Item = (&'k [u8], KeyKind)>,
-    ) -> Asking {
-        let (mut asked, mut are_literals) = (Strings::default(), Vec::new());
-        for (key, kind) in keys {
-            asked.push(key);
-            are_literals.push(kind == KeyKind::Literal);
-        }
-        let call = Call::Lookup {
-            keys: asked,
+    /// Asks which ids the terms of these hashes may have, literals or not, of which a shard is asked for the first.
+    pub(crate) fn ask_candidates(&self, shard: ShardId, asked: &[(u64, bool)]) -> Asking {
+        let (hashes, are_literals) = asked.iter().copied().unzip();
+        let call = Call::Candidates {
+            hashes,
             are_literals,
         };
         self.begin(shard, call)
     }
 
-    /// Waits for the ids of as many terms; `NONE` for those that there are not.
-    pub(crate) fn ids(&self, asking: Asking, count: usize) -> Result<Vec<TermId>, Unavailable> {
+    /// Waits for the ids that the terms of the first of so many hashes may have, by place, and how many of the hashes
+    /// these are: one at least.
+    pub(crate) fn candidates(
+        &self,
+        asking: Asking,
+        count: usize,
+    ) -> Result<(Vec<(u32, TermId)>, usize), Unavailable> {
         self.finish(asking, |answer| match answer {
-            Answer::Found(ids) if ids.len() == count => Ok(ids),
-            Answer::Found(_) => {
-                let (part, rows) = ("ids", count);
-                Err(CallError::Rows { part, rows })
+            Answer::Candidates { rows, ids, done } => {
+                let is_fitting = (1..=count).contains(&done)
+                    && rows.iter().all(|row| (*row as usize) < done)
+                    && ids.iter().all(|id| is_stored(*id));
+                let (part, rows_asked) = ("candidates", count);
+                let misfit = CallError::Rows {
+                    part,
+                    rows: rows_asked,
+                };
+                let found = || (rows.into_iter().zip(ids).collect(), done);
+                is_fitting.then(found).ok_or(misfit)
             }
             other => Err(other_call(&other)),
         })
@@ -177,6 +181,10 @@ impl AskedTerms {
             Ok(answer) => pick(answer).map_err(|_| never),
         }
     }
+}
+
+fn is_stored(id: TermId) -> bool {
+    matches!(id.kind(), TermKind::Vertex | TermKind::Literal)
 }
 
 fn other_call(answer: &Answer) -> CallError {

@@ -107,9 +107,10 @@ pub(super) enum Call<'a> {
         from_byte: u64,
         most_bytes: usize,
     },
-    /// The ids of terms.
-    Lookup {
-        keys: Strings,
+    /// The ids that terms may have.
+    Candidates {
+        /// Those of their keys.
+        hashes: Vec<u64>,
         /// Which of them are literals.
         are_literals: Vec<bool>,
     },
@@ -214,8 +215,13 @@ pub(super) enum Answer {
         /// Bytes of the last one that follow.
         rest: u64,
     },
-    /// By key; `NONE` where no term has it.
-    Found(Vec<TermId>),
+    Candidates {
+        /// By hash.
+        rows: Vec<u32>,
+        ids: Vec<TermId>,
+        /// Hashes that were looked at, the first ones.
+        done: usize,
+    },
     Unavailable(Unavailable),
     Refused(Refusal),
 }

@@ -56,6 +56,7 @@ impl Naive {
     }
 }
 
+/// The whole dictionary.
 impl TermSource for Naive {
     fn epoch(&self) -> IdEpoch {
         IdEpoch(1)
@@ -70,25 +71,75 @@ impl TermSource for Naive {
     }
 
     fn push_key(&self, id: TermId, key: &mut Vec<u8>) -> Result<(), Unavailable> {
-        self.answer()?;
-        if let Some((map, node)) = &self.part {
-            assert_eq!(map.node_of(id), *node, "{id:?} is another node's");
-        }
         key.extend(key_of(id));
         Ok(())
     }
 
     fn lookup(&self, key: &[u8], literal: bool) -> Result<Option<TermId>, Unavailable> {
+        Ok(all_terms(literal).find(|id| key_of(*id) == key))
+    }
+}
+
+fn all_terms(literal: bool) -> Box<dyn Iterator<Item = TermId>> {
+    match literal {
+        true => Box::new((0..LITERALS).map(TermId::literal)),
+        false => Box::new((0..VERTICES).map(TermId::vertex)),
+    }
+}
+
+/// Every node knows the names of the first ones.
+const NAMED: u64 = 24;
+
+impl TermPart for Naive {
+    fn epoch(&self) -> IdEpoch {
+        IdEpoch(1)
+    }
+
+    fn has(&self, id: TermId) -> bool {
+        TermSource::has(self, id)
+    }
+
+    fn has_key(&self, id: TermId) -> bool {
+        let is_named = id.kind() == TermKind::Vertex && id.number() < NAMED;
+        let part = self.part.as_ref();
+        is_named || part.is_none_or(|(map, node)| map.node_of(id) == *node)
+    }
+
+    fn push_keys(
+        &self,
+        ids: &[TermId],
+        most_bytes: usize,
+        keys: &mut Keys,
+    ) -> Result<usize, Unavailable> {
+        self.answer()?;
+        let other = ids.iter().find(|id| !self.has_key(**id));
+        assert_eq!(other, None, "another node's");
+        TermSource::push_keys(self, ids, most_bytes, keys)
+    }
+
+    /// Of those of one hash in two, and of others that are not there, a few more.
+    fn push_candidates(
+        &self,
+        hash: u64,
+        literal: bool,
+        ids: &mut Vec<TermId>,
+    ) -> Result<(), Unavailable> {
         self.answer()?;
         if let Some((map, node)) = &self.part {
-            let holder = map.holder(map.shards().of_hash(hash_of_key(key)));
-            assert_eq!(holder, *node, "{key:?} is another node's");
+            let holder = map.holder(map.shards().of_hash(hash));
+            assert_eq!(holder, *node, "{hash} is another node's");
         }
-        let mut all: Box<dyn Iterator<Item = TermId>> = match literal {
-            true => Box::new((0..LITERALS).map(TermId::literal)),
-            false => Box::new((0..VERTICES).map(TermId::vertex)),
+        let of_hash = |id: &TermId| {
+            let found = hash_of_key(&key_of(*id));
+            found == hash || (hash.is_multiple_of(2) && found % 100 == hash % 100)
         };
-        Ok(all.find(|id| key_of(*id) == key))
+        ids.extend(all_terms(literal).filter(of_hash));
+        Ok(())
+    }
+
+    fn find_name(&self, key: &[u8]) -> Option<TermId> {
+        let mut named = (0..NAMED).map(TermId::vertex);
+        named.find(|id| key_of(*id) == key)
     }
 }
 
@@ -113,7 +164,7 @@ impl World {
         let rows = || shards.all().map(|_| None).collect();
         let served = servers.iter().zip(&parts);
         let served = served.map(|(server, part)| {
-            server.serve_with_terms(rows(), Arc::clone(part) as Arc<dyn TermSource>)
+            server.serve_with_terms(rows(), Arc::clone(part) as Arc<dyn TermPart>)
         });
         let served: Vec<Arc<ServedShards>> = served.collect();
         let counts = Arc::default();
@@ -131,7 +182,7 @@ impl World {
         let dealt = map.nodes().map(|here| {
             let others = map.nodes();
             let others = others.map(|there| (there != here).then(|| asked(here, there)));
-            let own = Arc::clone(&parts[here.0 as usize]) as Arc<dyn TermSource>;
+            let own = Arc::clone(&parts[here.0 as usize]) as Arc<dyn TermPart>;
             DealtTerms::new((&map, here), own, others.collect(), met_bytes, None)
         });
         Self {
@@ -243,9 +294,9 @@ fn each_node_is_asked_once_for_a_batch_and_not_again_for_what_was_met() {
     ids.iter()
         .for_each(|id| all.push(&key_of(*id), KeyKind::Node));
     world.dealt[0].lookup_keys(&all, &mut found).unwrap();
-    // Of terms whose hash is another node's than their id, some were not asked for.
+    // Terms whose hash is another node's than their id are asked for, and the keys of others that share it.
     let after = world.calls();
-    assert!(after <= 4, "{after}");
+    assert!(after <= 6, "{after}");
     world.dealt[0].lookup_keys(&all, &mut found).unwrap();
     assert_eq!(world.calls(), after, "all are known");
 }
@@ -263,9 +314,9 @@ fn what_is_met_stays_within_its_bytes() {
         assert!(met.young.bytes() + met.old.bytes() <= 10_000, "{number}");
         if key.len() <= 1024 {
             assert_eq!(met.key(id).map(<[u8]>::to_vec), Some(key.clone()));
-            assert_eq!(met.id(&key, KeyKind::Node), Some(id));
+            assert_eq!(met.id(hash_of_key(&key), &key, KeyKind::Node), Some(id));
         }
-        assert_eq!(met.id(&key, KeyKind::Literal), None);
+        assert_eq!(met.id(hash_of_key(&key), &key, KeyKind::Literal), None);
         // What is asked for again and again stays.
         if number > 0 {
             assert!(met.key(TermId::vertex(0)).is_some(), "{number}");
@@ -275,7 +326,8 @@ fn what_is_met_stays_within_its_bytes() {
 
 #[test]
 fn keys_longer_than_a_message_come_in_pieces() {
-    struct Long;
+    /// Of the node that holds this one of two shards.
+    struct Long(u64);
     impl TermSource for Long {
         fn epoch(&self) -> IdEpoch {
             IdEpoch(1)
@@ -296,11 +348,41 @@ fn keys_longer_than_a_message_come_in_pieces() {
             Ok(None)
         }
     }
+    impl TermPart for Long {
+        fn epoch(&self) -> IdEpoch {
+            IdEpoch(1)
+        }
+
+        fn has(&self, id: TermId) -> bool {
+            TermSource::has(self, id)
+        }
+
+        fn has_key(&self, id: TermId) -> bool {
+            id.number() % 2 == self.0
+        }
+
+        fn push_keys(
+            &self,
+            ids: &[TermId],
+            most_bytes: usize,
+            keys: &mut Keys,
+        ) -> Result<usize, Unavailable> {
+            TermSource::push_keys(self, ids, most_bytes, keys)
+        }
+
+        fn push_candidates(&self, _: u64, _: bool, _: &mut Vec<TermId>) -> Result<(), Unavailable> {
+            Ok(())
+        }
+
+        fn find_name(&self, _: &[u8]) -> Option<TermId> {
+            None
+        }
+    }
     let shards = Shards::new(2).unwrap();
     let map = ShardMap::dealt(shards, 2).unwrap();
     let network = LocalNetwork::new(2);
     let server = ShardServer::new(shards);
-    let served = server.serve_with_terms(vec![None, None], Arc::new(Long));
+    let served = server.serve_with_terms(vec![None, None], Arc::new(Long(1)));
     let (here, there): (Arc<dyn Fabric>, Arc<dyn Fabric>) = (network.fabric(0), network.fabric(1));
     let options = LinkOptions {
         patience: LONG,
@@ -308,7 +390,7 @@ fn keys_longer_than_a_message_come_in_pieces() {
     };
     let link = Link::between(&here, &there, &server, &Arc::default(), &options).unwrap();
     let asked = Arc::new(link).terms(served.id(), Arc::clone(&served) as _);
-    let own = Arc::new(Long);
+    let own = Arc::new(Long(0));
     let dealt = DealtTerms::new(
         (&map, NodeId(0)),
         own,
@@ -318,7 +400,7 @@ fn keys_longer_than_a_message_come_in_pieces() {
     );
     let ids: Vec<TermId> = (0..8).map(TermId::vertex).collect();
     for most in [1, 3 * MOST_BYTES, usize::MAX] {
-        assert_eq!(all_keys(&dealt, &ids, most), all_keys(&Long, &ids, most));
+        assert_eq!(all_keys(&dealt, &ids, most), all_keys(&Long(0), &ids, most));
     }
 }
 
@@ -329,7 +411,7 @@ fn a_lost_node_is_named_by_a_shard_of_it_and_terms_of_others_are_read() {
     let (here, dealt) = (&world.parts[0], &world.dealt[0]);
     let (map, _) = here.part.as_ref().unwrap();
     let of = |node: u32| {
-        let all = (0..VERTICES).map(TermId::vertex);
+        let all = (NAMED..VERTICES).map(TermId::vertex);
         all.filter(move |id| map.node_of(*id) == NodeId(node))
     };
     let alive: Vec<TermId> = of(0).chain(of(1)).take(60).collect();
@@ -345,13 +427,15 @@ fn a_lost_node_is_named_by_a_shard_of_it_and_terms_of_others_are_read() {
     let never = Err(Unavailable::Never(shard));
     assert_eq!(dealt.push_keys(&with_lost, usize::MAX, &mut keys), never);
     assert_eq!(keys, before, "nothing was appended");
+    // Of a hash that is no other term's.
     let elsewhere = (0_u64..).map(|n| format!("http://none/{n}"));
-    let holder = |key: &String| map.holder(dealt.shard_of_key(key.as_bytes()));
+    let elsewhere = elsewhere.filter(|key| !hash_of_key(key.as_bytes()).is_multiple_of(2));
+    let holder = |key: &String| map.holder(map.shards().of_hash(hash_of_key(key.as_bytes())));
     let key = elsewhere
         .clone()
         .find(|key| holder(key) == NodeId(2))
         .unwrap();
-    let shard = dealt.shard_of_key(key.as_bytes());
+    let shard = map.shards().of_hash(hash_of_key(key.as_bytes()));
     assert_eq!(
         dealt.lookup(key.as_bytes(), false),
         Err(Unavailable::Never(shard))
@@ -366,9 +450,9 @@ fn a_lost_node_is_named_by_a_shard_of_it_and_terms_of_others_are_read() {
 #[test]
 fn a_node_that_is_not_ready_is_asked_again_and_the_others_need_not_be() {
     let world = World::new(LONG, 1 << 20);
-    let ids: Vec<TermId> = (0..40)
+    let ids: Vec<TermId> = (NAMED..NAMED + 40)
         .map(TermId::vertex)
-        .filter(|id| id.number() != 7)
+        .filter(|id| id.number() % 50 != 7)
         .collect();
     world.parts[1].is_late.store(true, Ordering::SeqCst);
     let mut keys = Keys::default();

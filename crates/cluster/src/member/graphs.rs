@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use jindou_exec::{ByClass, Catalogue, GraphSource, QueryClass, TermSource};
+use jindou_exec::{ByClass, Catalogue, GraphSource, QueryClass, TermPart, TermSource};
 use jindou_fabric::remote::Fabric;
 use jindou_model::{NodeId, ShardId, SnapshotNumber, Unavailable};
 use parking_lot::Mutex;
@@ -42,8 +42,10 @@ pub struct OwnGraph {
     pub changes: Arc<dyn ChangedLists>,
     /// The characteristic sets.
     pub shared: Arc<dyn GraphSource>,
-    /// The terms: all, or the node's part where they are dealt.
-    pub terms: Arc<dyn TermSource>,
+    /// The terms; none where the node has its part of them only.
+    pub terms: Option<Arc<dyn TermSource>>,
+    /// What it has of them, of which others may ask.
+    pub part: Arc<dyn TermPart>,
     /// Its number.
     pub snapshot: SnapshotNumber,
     /// What its base holds.
@@ -190,11 +192,11 @@ impl Views {
         Sharded::new(member.map.shards(), catalogue, shared, rows)
     }
 
-    /// The terms, of which this node asks its peers for those that it lacks where they are dealt.
+    /// The terms, of which this node asks its peers for those that it lacks.
     fn terms_of(&self, member: &Member, graph: &OwnGraph) -> ByClass<Arc<dyn TermSource>> {
-        let Some(met_bytes) = member.options.dealt_terms_bytes else {
-            return ByClass::new(|_| Arc::clone(&graph.terms));
-        };
+        if let Some(terms) = &graph.terms {
+            return ByClass::new(|_| Arc::clone(terms));
+        }
         let served = ServedId::of_number(graph.snapshot.0);
         let asked = |class| {
             let of_peer = |link: &Option<Arc<PeerLink>>| {
@@ -205,9 +207,9 @@ impl Views {
         };
         let light = DealtTerms::new(
             (&member.map, member.here()),
-            Arc::clone(&graph.terms),
+            Arc::clone(&graph.part),
             asked(QueryClass::Light),
-            met_bytes,
+            member.options.dealt_terms_bytes,
             member.options.forks.memory_pool.as_ref(),
         );
         let heavy = Arc::new(light.by(asked(QueryClass::Heavy)));
@@ -257,9 +259,8 @@ impl Member {
     /// The shards of this node at the snapshot by whose number peers ask for them.
     pub(super) fn serve(&self, id: ServedId) -> Result<Arc<ServedShards>, Unavailable> {
         let graph = self.graphs.at(SnapshotNumber(id.number()), CALL_PATIENCE)?;
-        let dealt = self.options.dealt_terms_bytes;
-        let terms = dealt.map(|_| Arc::clone(&graph.terms));
-        let served = (self.server).serve_both(id, self.own_rows(&graph), terms);
+        let part = Arc::clone(&graph.part);
+        let served = (self.server).serve_both(id, self.own_rows(&graph), Some(part));
         let mut kept = self.served.lock();
         if kept.len() >= MOST_SERVED {
             kept.pop_front();

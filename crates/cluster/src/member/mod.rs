@@ -68,9 +68,9 @@ pub struct MemberOptions {
     pub starts: ThreadStarts,
     /// What sub-queries of others may take.
     pub forks: ForkMessages,
-    /// Where the dictionary is dealt to nodes: bytes that this one remembers of the terms of others at one
-    /// snapshot. None where each has all of it.
-    pub dealt_terms_bytes: Option<usize>,
+    /// Bytes that this node remembers of the terms of others at one snapshot, where it has its part of the dictionary
+    /// only.
+    pub dealt_terms_bytes: usize,
     /// What links have in common.
     pub link: LinkOptions,
     /// What may wait to be sent to a node.

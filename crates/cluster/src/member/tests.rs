@@ -97,7 +97,7 @@ fn start(
         policy: ForkPolicy::Dynamic,
         threads: 1,
         starts: ThreadStarts::new(|_| Arc::new(|| ())),
-        dealt_terms_bytes: None,
+        dealt_terms_bytes: 0,
         forks: ForkMessages {
             limits: MessageLimits::default(),
             memory_bytes: 1 << 20,

@@ -1,12 +1,15 @@
 //! What does the planner of a node ask that has its part of the store alone?
 //!
-//! The part knows nearly all of it: what is counted over all nodes, and the characteristic sets. How many neighbours
-//! one term has, the node knows that holds its shard.
+//! The part knows nearly all of it: what is counted over all nodes, and the characteristic sets. Which id a term has
+//! and how many neighbours, the nodes know that hold its shards.
 
 use std::sync::Arc;
 
-use jindou_exec::GraphSource;
-use jindou_model::{Direction, GraphRef, Lists, Membership, PredicateId, TermId, TermKind};
+use jindou_cluster::SeenGraph;
+use jindou_exec::{GraphSource, Terms};
+use jindou_model::{
+    Direction, GraphRef, Lists, Membership, PredicateId, TermId, TermKind, Unavailable,
+};
 use jindou_plan::{SegmentStatistics, Statistics};
 use jindou_store::NodePart;
 use oxrdf::TermRef;
@@ -18,19 +21,31 @@ pub(crate) struct FiguresOfPart<'a> {
     graph: &'a StoredGraph,
     part: &'a NodePart,
     cluster: Arc<dyn GraphSource>,
+    terms: Terms,
 }
 
 impl<'a> FiguresOfPart<'a> {
+    /// Those of a part as its node sees the cluster. Terms are waited for until a query `is_over`.
     pub(super) fn new(
         graph: &'a StoredGraph,
         part: &'a NodePart,
-        cluster: Arc<dyn GraphSource>,
+        seen: SeenGraph,
+        is_over: impl Fn() -> bool + Send + Sync + 'static,
     ) -> Self {
+        let terms = Terms::new(seen.terms);
+        terms.wait_until(move |_| is_over());
         Self {
             graph,
             part,
-            cluster,
+            cluster: seen.source,
+            terms,
         }
+    }
+
+    /// # Errors
+    /// That a node is lost that knows a term which was asked for: nothing is known of the term then.
+    pub(crate) fn check(&self) -> Result<(), Unavailable> {
+        self.terms.lost().map_or(Ok(()), Err)
     }
 
     /// The neighbours of a key in a layer; the average where its node does not say how many there are.
@@ -83,7 +98,8 @@ impl Statistics for FiguresOfPart<'_> {
     }
 
     fn term(&self, term: TermRef<'_>) -> Option<TermId> {
-        self.graph.term(term)
+        let id = self.terms.intern(term).ok()?;
+        (id.kind() != TermKind::Computed).then_some(id)
     }
 
     fn predicate(&self, iri: &str) -> Option<PredicateId> {

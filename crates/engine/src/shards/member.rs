@@ -123,7 +123,7 @@ impl Membership {
                     spill: config.spill.clone(),
                     memory_pool: config.memory_pool.clone(),
                 },
-                dealt_terms_bytes: config.deal_terms.then_some(config.dealt_terms_bytes),
+                dealt_terms_bytes: config.dealt_terms_bytes,
                 link: LinkOptions::default(),
                 mail: MailLimits::default(),
                 meet_within: MEET_WITHIN,

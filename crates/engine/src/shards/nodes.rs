@@ -9,7 +9,7 @@ use jindou_cluster::{
     DealtTerms, ForkMessages, Link, LinkError, LinkOptions, LogicalNodes, NodeTerms, Offered,
     OneSided, READS_PER_MESSAGE_BY_TCP, ReadCounts, RemoteReads, ServedShards, ShardServer,
 };
-use jindou_exec::{Catalogue, GraphSource, MemoryPool, TermSource};
+use jindou_exec::{Catalogue, GraphSource, MemoryPool, TermPart, TermSource};
 use jindou_fabric::FabricError;
 use jindou_fabric::local::LocalNetwork;
 #[cfg(target_os = "linux")]
@@ -27,7 +27,7 @@ pub(super) type Rows = Vec<Option<Arc<dyn GraphSource>>>;
 /// The terms of a snapshot that each node has.
 pub(super) struct TermParts<'a> {
     /// By node.
-    pub(super) parts: Vec<Arc<dyn TermSource>>,
+    pub(super) parts: Vec<Arc<dyn TermPart>>,
     /// Bytes that each remembers of those of others.
     pub(super) met_bytes: usize,
     pub(super) pool: Option<&'a Arc<MemoryPool>>,

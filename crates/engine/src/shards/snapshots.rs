@@ -18,7 +18,7 @@ use jindou_partition::{ShardMap, Shards};
 use jindou_store::{Cut, Snapshot};
 use parking_lot::{Condvar, Mutex};
 
-use super::terms::TermPart;
+use super::terms::PartOfWhole;
 use crate::EngineError;
 use crate::graph::StoredGraph;
 use crate::replica::{Replica, Standing};
@@ -242,13 +242,15 @@ impl Snapshots {
             Arc::new(StoredGraph { snapshot }) as Arc<dyn GraphSource>
         };
         let rows = cut.shards.iter();
+        let is_whole = self.dealt.is_none() && snapshot.base().node_part().is_none();
         Ok(OwnGraph {
             catalogue: Arc::clone(graph) as _,
             changes: Arc::clone(graph) as _,
             shared: source(&cut.shared),
-            terms: match &self.dealt {
+            terms: is_whole.then(|| Arc::clone(graph) as _),
+            part: match &self.dealt {
                 None => Arc::clone(graph) as _,
-                Some((map, here)) => Arc::new(TermPart::new(graph, map, *here)),
+                Some((map, here)) => Arc::new(PartOfWhole::new(graph, map, *here)),
             },
             snapshot: snapshot.number(),
             base: Arc::clone(&cut.digests),

@@ -1,65 +1,29 @@
-//! Which part of the dictionary does a logical node have?
+//! Which part of the dictionary does a node have?
 //!
-//! The strings of the ids whose shards it holds, and the ids of the terms whose hashes are those of its
-//! shards. The strings of all nodes lie in one store; each is kept from reading those of others.
+//! The strings of the ids whose shards it holds, those that every node knows, and for the hashes of its shards which
+//! ids they may have: that is what the part of a store has. A whole dictionary answers for any; tests have nodes with a
+//! whole one keep from reading the strings of others.
 
 use std::sync::Arc;
 
-use jindou_dictionary::hash;
-use jindou_exec::{KeyKind, Keys, TermSource};
+use jindou_exec::{Keys, TermPart, TermSource};
 use jindou_model::{IdEpoch, NodeId, TermId, Unavailable};
 use jindou_partition::ShardMap;
 
 use crate::graph::StoredGraph;
+use crate::keys::push_keys;
 
-/// The part that one node has.
-pub(super) struct TermPart {
-    graph: Arc<StoredGraph>,
-    map: ShardMap,
-    node: NodeId,
-}
-
-impl TermPart {
-    pub(super) fn new(graph: &Arc<StoredGraph>, map: &ShardMap, node: NodeId) -> Self {
-        Self {
-            graph: Arc::clone(graph),
-            map: map.clone(),
-            node,
-        }
-    }
-
-    /// # Panics
-    /// If another node has the string: nobody asks this one then.
-    fn check_id(&self, id: TermId) {
-        let holder = self.map.node_of(id);
-        assert_eq!(holder, self.node, "another node has the string of {id:?}");
-    }
-
-    /// # Panics
-    /// If another node knows which id it has.
-    fn check_key(&self, key: &[u8]) {
-        let holder = self.map.holder(self.map.shards().of_hash(hash(key)));
-        assert_eq!(holder, self.node, "another node knows the id of {key:?}");
-    }
-}
-
-impl TermSource for TermPart {
+impl TermPart for StoredGraph {
     fn epoch(&self) -> IdEpoch {
-        self.graph.epoch()
+        self.snapshot.epoch()
     }
 
     fn has(&self, id: TermId) -> bool {
-        self.graph.has(id)
+        self.snapshot.knows(id)
     }
 
-    fn push_key(&self, id: TermId, key: &mut Vec<u8>) -> Result<(), Unavailable> {
-        self.check_id(id);
-        self.graph.push_key(id, key)
-    }
-
-    fn lookup(&self, key: &[u8], literal: bool) -> Result<Option<TermId>, Unavailable> {
-        self.check_key(key);
-        self.graph.lookup(key, literal)
+    fn has_key(&self, id: TermId) -> bool {
+        self.snapshot.base().has_key(id)
     }
 
     fn push_keys(
@@ -68,13 +32,79 @@ impl TermSource for TermPart {
         most_bytes: usize,
         keys: &mut Keys,
     ) -> Result<usize, Unavailable> {
-        ids.iter().for_each(|id| self.check_id(*id));
-        self.graph.push_keys(ids, most_bytes, keys)
+        Ok(push_keys(&self.snapshot, ids, most_bytes, keys))
     }
 
-    fn lookup_keys(&self, keys: &Keys, ids: &mut Vec<Option<TermId>>) -> Result<(), Unavailable> {
-        let some = keys.iter().filter(|(_, kind)| *kind != KeyKind::None);
-        some.for_each(|(key, _)| self.check_key(key));
-        self.graph.lookup_keys(keys, ids)
+    fn push_candidates(
+        &self,
+        hash: u64,
+        literal: bool,
+        ids: &mut Vec<TermId>,
+    ) -> Result<(), Unavailable> {
+        self.snapshot.push_candidates(hash, literal, ids);
+        Ok(())
+    }
+
+    fn find_name(&self, key: &[u8]) -> Option<TermId> {
+        // In a whole dictionary any vertex would be found: tests are to ask for them.
+        self.snapshot.base().node_part()?;
+        self.snapshot.find_name(key)
+    }
+}
+
+/// The part that one node would have of a whole dictionary.
+pub(super) struct PartOfWhole {
+    graph: Arc<StoredGraph>,
+    map: ShardMap,
+    node: NodeId,
+}
+
+impl PartOfWhole {
+    pub(super) fn new(graph: &Arc<StoredGraph>, map: &ShardMap, node: NodeId) -> Self {
+        Self {
+            graph: Arc::clone(graph),
+            map: map.clone(),
+            node,
+        }
+    }
+}
+
+impl TermPart for PartOfWhole {
+    fn epoch(&self) -> IdEpoch {
+        TermSource::epoch(&*self.graph)
+    }
+
+    fn has(&self, id: TermId) -> bool {
+        TermSource::has(&*self.graph, id)
+    }
+
+    fn has_key(&self, id: TermId) -> bool {
+        self.map.node_of(id) == self.node
+    }
+
+    fn push_keys(
+        &self,
+        ids: &[TermId],
+        most_bytes: usize,
+        keys: &mut Keys,
+    ) -> Result<usize, Unavailable> {
+        let other = ids.iter().find(|id| !self.has_key(**id));
+        assert_eq!(other, None, "another node has the string");
+        TermPart::push_keys(&*self.graph, ids, most_bytes, keys)
+    }
+
+    fn push_candidates(
+        &self,
+        hash: u64,
+        literal: bool,
+        ids: &mut Vec<TermId>,
+    ) -> Result<(), Unavailable> {
+        let holder = self.map.holder(self.map.shards().of_hash(hash));
+        assert_eq!(holder, self.node, "another node knows the ids of a hash");
+        self.graph.push_candidates(hash, literal, ids)
+    }
+
+    fn find_name(&self, _: &[u8]) -> Option<TermId> {
+        None
     }
 }

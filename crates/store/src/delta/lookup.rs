@@ -105,6 +105,40 @@ impl Snapshot {
         tables.lookup_batch(&hashes, &keys)
     }
 
+    /// Of the terms that came since the base, appends those that have this hash.
+    pub(super) fn push_appended_candidates(
+        &self,
+        hash: u64,
+        is_literal: bool,
+        ids: &mut Vec<TermId>,
+    ) {
+        let (kept, known) = (self.kept(), self.known());
+        let [kept, known] = [kept, known].map(|counts| match is_literal {
+            false => counts.vertices,
+            true => counts.literals,
+        });
+        let id_of = |number| match is_literal {
+            false => TermId::vertex(number),
+            true => TermId::literal(number),
+        };
+        let mut push = |is_known: bool, number| {
+            let id = id_of(number);
+            if is_known && self.is_living(id) {
+                ids.push(id);
+            }
+        };
+        let appended = self.appended_terms();
+        match is_literal {
+            false => appended.each_vertex_of(hash, |place, number| push(place < kept, number)),
+            true => appended.each_literal_of(hash, |number| push(number < kept, number)),
+        }
+        if let Some(pending) = self.pending_terms() {
+            pending.each_of(hash, is_literal, |place, number| {
+                push(place < known, number);
+            });
+        }
+    }
+
     fn find_appended(&self, key: TermKey<'_>) -> Option<TermId> {
         match key.is_literal {
             false => self.find_appended_node(key.hash, key.bytes),
@@ -177,7 +211,14 @@ mod tests {
                     false => snapshot.find_node(key),
                     true => snapshot.find_literal(key),
                 });
-                prop_assert_eq!(snapshot.find_keys(&of(&all)), alone.collect::<Vec<_>>());
+                let alone = alone.collect::<Vec<_>>();
+                prop_assert_eq!(&snapshot.find_keys(&of(&all)), &alone);
+                for (key, id) in of(&all).into_iter().zip(alone) {
+                    let mut candidates = Vec::new();
+                    snapshot.push_candidates(key.hash, key.is_literal, &mut candidates);
+                    prop_assert!(id.is_none_or(|id| candidates.contains(&id)));
+                    prop_assert!(candidates.iter().all(|id| snapshot.knows(*id) && snapshot.is_living(*id)));
+                }
             }
         }
     }

@@ -191,6 +191,16 @@ impl PendingTerms {
         self.vertices.bytes() + self.literals.bytes()
     }
 
+    /// Gives `take` places and numbers of the vertices, or the literals, of a hash.
+    pub(super) fn each_of(&self, hash: u64, is_literal: bool, mut take: impl FnMut(u64, u64)) {
+        let (of_kind, first) = match is_literal {
+            false => (&self.vertices, self.first.vertices),
+            true => (&self.literals, self.first.literals),
+        };
+        let strings = &of_kind.strings;
+        strings.each_of_hash(hash, |place| take(first + place, of_kind.number(place)));
+    }
+
     /// The number of a vertex, of which `living` holds with its place and number.
     pub(crate) fn find_vertex(
         &self,

@@ -6,13 +6,13 @@ use std::sync::atomic::AtomicU64;
 use jindou_model::{Change, IdEpoch, PredicateId, SnapshotNumber, SortedSet, TermId, TermKind};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::Delta;
 use super::graph_sets::GraphSetCache;
 use super::ids::SetCache;
 use super::pending::PendingTerms;
 use super::terms::{AppendedTerms, TermCounts, check_count};
 use super::transaction::{NewTerms, ReplayError, TransactionError};
 use super::view::LayerView;
+use super::{Delta, Forgotten};
 use crate::identity::Identity;
 use crate::tables::TermTables;
 use crate::{Base, LayerKind, StoreError};
@@ -300,6 +300,15 @@ impl Snapshot {
     }
 
     /// Its terms that are not in the log yet.
+    pub(super) fn known(&self) -> TermCounts {
+        self.known
+    }
+
+    /// The terms of its generation that came since the base, perhaps with some that it does not know.
+    pub(super) fn appended_terms(&self) -> &AppendedTerms {
+        &self.generation.terms
+    }
+
     pub(super) fn pending_terms(&self) -> Option<&Arc<PendingTerms>> {
         self.pending.as_ref()
     }
@@ -465,6 +474,11 @@ impl Snapshot {
         self.delta.forgotten.times
     }
 
+    /// Terms whose strings may still be there and mean nothing any more.
+    pub(crate) fn forgotten(&self) -> &Forgotten {
+        &self.delta.forgotten
+    }
+
     /// The terms that are forgotten and whose strings may still be there.
     pub(super) fn forgotten_terms(&self) -> Vec<TermId> {
         let gone = &self.delta.forgotten;
@@ -478,6 +492,9 @@ impl Snapshot {
     #[must_use]
     pub fn dictionary_terms(&self) -> (u64, u64) {
         let (base, gone) = (self.base(), &self.delta.forgotten);
+        if let Some(part) = base.node_part() {
+            return part.whole.strings.into();
+        }
         let count = |tables: &TermTables, known: u64, gone: &SortedSet<u64>| {
             let stored = gone
                 .iter()
@@ -490,10 +507,38 @@ impl Snapshot {
         )
     }
 
+    /// As [`Base::find_name`].
+    #[must_use]
+    pub fn find_name(&self, key: &[u8]) -> Option<TermId> {
+        match self.base().node_part() {
+            // Nothing changes in one.
+            Some(_) => self.base().find_name(key),
+            None => self.find_node(key),
+        }
+    }
+
+    /// Appends the ids that the vertex, or the literal, of a [hash](jindou_dictionary::hash) may have: its own, if
+    /// there is such a term, and those of a few others. Of a node's part, the hash is to be one of its shards.
+    ///
+    /// Costs a few loads; no string is read but those of terms that came since the base.
+    pub fn push_candidates(&self, hash: u64, is_literal: bool, ids: &mut Vec<TermId>) {
+        let begin = ids.len();
+        self.base().push_candidates(hash, is_literal, ids);
+        let mut kept = begin;
+        for place in begin..ids.len() {
+            if self.is_living(ids[place]) {
+                ids.swap(kept, place);
+                kept += 1;
+            }
+        }
+        ids.truncate(kept);
+        self.push_appended_candidates(hash, is_literal, ids);
+    }
+
     /// The predicate with this IRI.
     #[must_use]
     pub fn find_predicate(&self, iri: &str) -> Option<PredicateId> {
-        self.predicate_of_term(self.find_node(iri.as_bytes())?)
+        self.predicate_of_term(self.find_name(iri.as_bytes())?)
     }
 
     /// The vertex that a predicate is.

@@ -99,6 +99,13 @@ impl Strings {
         shard.find(hash, is_it).map(|entry| u64::from(entry.1))
     }
 
+    /// Gives `take` the places of the keys of a hash.
+    pub(super) fn each_of_hash(&self, hash: u64, mut take: impl FnMut(u64)) {
+        let shard = self.shard(hash).read();
+        let of_hash = shard.iter_hash(hash).filter(|entry| entry.0 == hash);
+        of_hash.for_each(|entry| take(entry.1.into()));
+    }
+
     /// Adds a key that is not there.
     pub(super) fn push(&self, hash: u64, key: Box<[u8]>) {
         let bytes = key.len() + TERM_BYTES;
@@ -219,6 +226,17 @@ impl AppendedTerms {
         let first = self.first.literals;
         let found = self.literals.find(hash, key, |place| living(first + place));
         found.map(|place| first + place)
+    }
+
+    /// Gives `take` places and numbers of the vertices of a hash.
+    pub(super) fn each_vertex_of(&self, hash: u64, mut take: impl FnMut(u64, u64)) {
+        let first = self.first.vertices;
+        (self.vertices).each_of_hash(hash, |at| take(first + at, self.vertex_number(first + at)));
+    }
+
+    /// Gives `take` the numbers of the literals of a hash.
+    pub(super) fn each_literal_of(&self, hash: u64, mut take: impl FnMut(u64)) {
+        (self.literals).each_of_hash(hash, |place| take(self.first.literals + place));
     }
 
     /// The place of the vertex of a number; perhaps of one that came later than a snapshot.

@@ -141,6 +141,14 @@ impl Transaction {
         }
     }
 
+    /// The same, which forgets no terms.
+    pub(crate) fn without_forgotten(self) -> Self {
+        Self {
+            forgotten: Vec::new(),
+            ..self
+        }
+    }
+
     /// The transaction that does nothing to a snapshot but to forget some terms.
     #[must_use]
     pub fn forgetting(snapshot: &Snapshot, forgotten: Vec<TermId>) -> Self {

@@ -35,12 +35,8 @@ pub(super) fn run(arguments: &SplitArguments) -> anyhow::Result<()> {
     drop(watch);
     let report = split?;
     output::print(&table(&report).to_string())?;
-    let shared = match report.is_linked {
-        true => ", which share the files of the dictionary with the store",
-        false => "",
-    };
     note!(
-        "wrote {} parts{shared}, to {} in {:.2} s",
+        "wrote {} parts to {} in {:.2} s",
         report.parts.len(),
         arguments.to.display(),
         begin.elapsed().as_secs_f64()

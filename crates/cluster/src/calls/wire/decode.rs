@@ -350,7 +350,7 @@ impl<'a> Rest<'a> {
     }
 
     fn call(&mut self, kind: u32, rows: usize) -> Result<Call<'static>, CallError> {
-        if !(call::MEMBERS..=call::LOOKUP).contains(&kind) {
+        if !(call::MEMBERS..=call::CANDIDATES).contains(&kind) {
             return Err(self.unknown_kind("call", kind));
         }
         let has_rows = matches!(kind, call::EXPAND..=call::GRAPHS_OF | call::KEYS..);
@@ -413,8 +413,11 @@ impl<'a> Rest<'a> {
                         }
                     });
                 }
-                let keys = self.strings(rows)?;
-                Ok(Call::Lookup { keys, are_literals })
+                let hashes = self.numbers("the hashes", rows)?;
+                Ok(Call::Candidates {
+                    hashes,
+                    are_literals,
+                })
             }
         }
     }
@@ -504,9 +507,10 @@ impl<'a> Rest<'a> {
                 let keys = self.strings(count)?;
                 Answer::Keys { keys, rest }
             }
-            answer::FOUND => {
-                let count = self.at_most("rows", MOST_ROWS)?;
-                Answer::Found(self.ids("the ids", count)?)
+            answer::CANDIDATES => {
+                let done = self.at_most("rows", MOST_ROWS)?;
+                let (rows, ids) = self.rows_and_ids()?;
+                Answer::Candidates { rows, ids, done }
             }
             answer::NOT_NOW => Answer::Unavailable(Unavailable::NotNow),
             answer::GONE => Answer::Unavailable(Unavailable::Gone),

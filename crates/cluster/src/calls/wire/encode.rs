@@ -46,7 +46,7 @@ impl Call<'_> {
             Self::Matches { .. } => (call::MATCHES, 0),
             Self::Quads { .. } => (call::QUADS, 0),
             Self::Keys { ids, .. } => (call::KEYS, ids.len()),
-            Self::Lookup { keys, .. } => (call::LOOKUP, keys.len()),
+            Self::Candidates { hashes, .. } => (call::CANDIDATES, hashes.len()),
         }
     }
 }
@@ -74,19 +74,20 @@ impl Answer {
                 out.count(degrees.len());
                 out.words(degrees, |degree| *degree);
             }
-            Self::GraphsOf { rows, graphs, done } => {
+            Self::GraphsOf {
+                rows,
+                graphs: ids,
+                done,
+            }
+            | Self::Candidates { rows, ids, done } => {
                 out.count(*done);
-                out.rows_and_ids(rows, graphs);
+                out.rows_and_ids(rows, ids);
             }
             Self::Page(page) => out.page(page),
             Self::Keys { keys, rest } => {
                 out.u64(*rest);
                 out.count(keys.len());
                 out.strings(keys);
-            }
-            Self::Found(ids) => {
-                out.count(ids.len());
-                out.ids(ids);
             }
             Self::Unavailable(Unavailable::NotNow | Unavailable::Gone) => {}
             Self::Unavailable(Unavailable::Never(shard)) => out.u32(shard.0),
@@ -105,7 +106,7 @@ impl Answer {
             Self::GraphsOf { .. } => answer::GRAPHS_OF,
             Self::Page(_) => answer::PAGE,
             Self::Keys { .. } => answer::KEYS,
-            Self::Found(_) => answer::FOUND,
+            Self::Candidates { .. } => answer::CANDIDATES,
             Self::Unavailable(Unavailable::NotNow) => answer::NOT_NOW,
             Self::Unavailable(Unavailable::Never(_)) => answer::NEVER,
             Self::Unavailable(Unavailable::Gone) => answer::GONE,
@@ -234,11 +235,14 @@ impl Out {
                 self.u64(*from_byte);
                 self.count(*most_bytes);
             }
-            Call::Lookup { keys, are_literals } => {
+            Call::Candidates {
+                hashes,
+                are_literals,
+            } => {
                 are_literals
                     .iter()
                     .for_each(|is| self.0.push(u8::from(*is)));
-                self.strings(keys);
+                hashes.iter().for_each(|hash| self.u64(*hash));
             }
         }
     }

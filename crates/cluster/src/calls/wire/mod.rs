@@ -40,7 +40,7 @@ pub(super) use self::error::CallError;
 const REQUEST: [u8; 4] = *b"JNDQ";
 const ANSWER: [u8; 4] = *b"JNDA";
 /// The version that is written, and the only one that is read.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// Where the number of a request is, and what follows it.
 const NUMBER: std::ops::Range<usize> = 8..16;
 /// Stands for a set that is not given.
@@ -57,7 +57,7 @@ mod call {
     pub(super) const MATCHES: u32 = 7;
     pub(super) const QUADS: u32 = 8;
     pub(super) const KEYS: u32 = 9;
-    pub(super) const LOOKUP: u32 = 10;
+    pub(super) const CANDIDATES: u32 = 10;
 }
 
 /// Kinds of answers.
@@ -74,7 +74,7 @@ mod answer {
     pub(super) const REFUSED: u32 = 10;
     pub(super) const GONE: u32 = 11;
     pub(super) const KEYS: u32 = 12;
-    pub(super) const FOUND: u32 = 13;
+    pub(super) const CANDIDATES: u32 = 13;
 }
 
 /// Kinds of graphs.

@@ -167,9 +167,13 @@ fn keys_of(rows: usize) -> impl Strategy<Value = Call<'static>> {
     })
 }
 
-fn lookup(rows: usize) -> impl Strategy<Value = Call<'static>> {
+fn candidates(rows: usize) -> impl Strategy<Value = Call<'static>> {
     let kinds = prop::collection::vec(any::<bool>(), rows);
-    (strings(rows), kinds).prop_map(|(keys, are_literals)| Call::Lookup { keys, are_literals })
+    let hashes = prop::collection::vec(any::<u64>(), rows);
+    (hashes, kinds).prop_map(|(hashes, are_literals)| Call::Candidates {
+        hashes,
+        are_literals,
+    })
 }
 
 fn call() -> impl Strategy<Value = Call<'static>> {
@@ -195,7 +199,7 @@ fn call() -> impl Strategy<Value = Call<'static>> {
             }),
             (pattern(), page_asked()).prop_map(|(pattern, page)| Call::Quads { pattern, page }),
             keys_of(rows),
-            lookup(rows),
+            candidates(rows),
         ]
     })
 }
@@ -247,9 +251,11 @@ fn answer() -> impl Strategy<Value = Answer> {
         page().prop_map(Answer::Page),
         ((0..9_usize).prop_flat_map(strings), any::<u64>())
             .prop_map(|(keys, rest)| Answer::Keys { keys, rest }),
-        (0..9_usize)
-            .prop_flat_map(ids)
-            .prop_map(|ids| Answer::Found(ids.into_owned())),
+        (rows_and_ids(), 0..MOST_ROWS).prop_map(|((rows, ids), done)| Answer::Candidates {
+            rows,
+            ids,
+            done
+        }),
         Just(Answer::Unavailable(Unavailable::NotNow)),
         any::<u32>().prop_map(|n| Answer::Unavailable(Unavailable::Never(ShardId(n)))),
         prop::sample::select(refusals).prop_map(Answer::Refused),
@@ -368,7 +374,7 @@ fn what_is_wrong_is_said_with_its_place() {
                 found: *b"JND!",
             },
         ),
-        (with(4, 1), CallError::Version { found: 1, known: 2 }),
+        (with(4, 1), CallError::Version { found: 1, known: 3 }),
         (
             with(16, 99),
             CallError::Unknown {
