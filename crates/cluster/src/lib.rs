@@ -8,13 +8,14 @@
 //! of sub-queries to another node and back.
 //!
 //! Where nodes are processes, a [`PeerList`] says which there are, and a [`Handshake`] over a connection that two of
-//! them belong together.
+//! them belong together. Those that load together are a [`Mesh`].
 
 #![forbid(unsafe_code)]
 
 mod advert;
 mod ask;
 mod calls;
+mod connect;
 mod dealt;
 mod expand;
 mod hello;
@@ -24,6 +25,7 @@ mod matching;
 #[cfg(target_os = "linux")]
 mod member;
 mod members;
+mod mesh;
 mod one_sided;
 mod peers;
 mod rows;
@@ -48,6 +50,7 @@ pub use member::{
     LastSeen, LinkUser, Member, MemberGraphs, MemberOptions, MemberStatus, OwnBase, OwnGraph,
     Presence, SeenGraph,
 };
+pub use mesh::{Mesh, MeshError, MeshOptions};
 pub use one_sided::{Offered, OneSided, Publication, ReadCounts, RemoteReads};
 pub use peers::{MOST_NODES, Peer, PeerList, PeersError, WrongPeers};
 pub use secret::{Secret, SecretError};

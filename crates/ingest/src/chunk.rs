@@ -168,6 +168,22 @@ impl FilePart {
     }
 }
 
+/// How many lines begin in the first so many bytes of a file.
+pub(crate) fn lines_before(file: &File, bytes: u64) -> io::Result<u64> {
+    let Some(last) = bytes.checked_sub(1) else {
+        return Ok(0);
+    };
+    let mut buffer = vec![0; 1 << 16];
+    let (mut lines, mut at) = (1, 0);
+    while at < last {
+        let part = (last - at).min(buffer.len() as u64) as usize;
+        file.read_exact_at(&mut buffer[..part], at)?;
+        lines += memchr_iter(b'\n', &buffer[..part]).count() as u64;
+        at += part as u64;
+    }
+    Ok(lines)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

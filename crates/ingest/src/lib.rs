@@ -70,7 +70,7 @@ pub use error::{IngestError, SyntaxError};
 pub use format::{Compression, Format};
 pub use json_cost::JsonSteps;
 pub use lines::read_lines;
-pub use load::{LoadOptions, Mistaken, QuadSink, Report, Skipped, ThreadStart, load};
+pub use load::{LoadOptions, Mistaken, QuadSink, Report, Share, Skipped, ThreadStart, load};
 pub use odd::{Faults, Odd};
 pub use prefixes::{MOST_PREFIX_BYTES, MOST_PREFIXES};
 pub use progress::Progress;

@@ -12,6 +12,7 @@ use oxrdf::{NamedNode, QuadRef};
 use std::error::Error;
 use std::fmt;
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Takes the quads that one thread parses.
@@ -46,6 +47,34 @@ impl fmt::Debug for ThreadStart {
     }
 }
 
+/// Which share of the sources is read, where several processes read the same ones together: each quad is of one share.
+///
+/// Uncompressed files of N-Triples and N-Quads are cut at lines, in ranges of about the same length; of other sources
+/// each is of one share as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// The number of the share, from 0 on.
+    pub number: u32,
+    /// How many there are.
+    pub of: u32,
+}
+
+impl Share {
+    /// The bytes of a file of which it has the lines that begin there.
+    pub(crate) fn range(self, len: u64) -> Range<u64> {
+        let border = |number: u32| {
+            let bytes = u128::from(len) * u128::from(number) / u128::from(self.of.max(1));
+            u64::try_from(bytes).unwrap_or(len).min(len)
+        };
+        border(self.number)..border(self.number + 1)
+    }
+
+    /// True if a source that is not cut is of it.
+    pub(crate) fn has(self, source: usize) -> bool {
+        source as u64 % u64::from(self.of.max(1)) == u64::from(self.number)
+    }
+}
+
 /// How to load.
 #[derive(Debug, Clone)]
 pub struct LoadOptions {
@@ -75,6 +104,8 @@ pub struct LoadOptions {
     pub contexts: Contexts,
     /// What each thread that parses calls first. Default: nothing.
     pub thread_start: Option<ThreadStart>,
+    /// The share of the sources that is read. Default: all.
+    pub share: Option<Share>,
 }
 
 impl LoadOptions {
@@ -98,6 +129,7 @@ impl Default for LoadOptions {
             max_line_bytes: Self::MAX_LINE_BYTES,
             contexts: Contexts::default(),
             thread_start: None,
+            share: None,
         }
     }
 }
@@ -172,7 +204,9 @@ pub fn load<S: QuadSink>(
         .map(source::prepare)
         .collect::<Result<Vec<_>, _>>()?;
     let next_blank_scope = options.blank_scope_start + sources.len() as u64;
-    progress.set_total(sources.iter().map(|s| s.size).sum());
+    let total: Option<u64> = sources.iter().map(|s| s.size).sum();
+    let shares = options.share.map_or(1, |share| u64::from(share.of.max(1)));
+    progress.set_total(total.map(|total| total / shares));
     let bytes_before = progress.bytes_read();
     let sizes = Sizes {
         chunk_bytes: options.chunk_bytes.get(),

@@ -6,7 +6,7 @@
 //! opened only when every open one is in someone's hands.
 
 use crate::blank::scope_prefix;
-use crate::chunk::{Buffer, CutError, FilePart, Sizes, Stream};
+use crate::chunk::{Buffer, CutError, FilePart, Sizes, Stream, lines_before};
 use crate::document::{self, DocumentContext, DocumentTally, QuadScratch};
 use crate::error::{IngestError, SyntaxError};
 use crate::format::Format;
@@ -18,6 +18,7 @@ use crate::prefixes::Prefixes;
 use crate::progress::Progress;
 use crate::source::{Expected, Opened, Prepared, read_error};
 use oxrdf::GraphNameRef;
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::panic::resume_unwind;
@@ -137,6 +138,23 @@ struct Ledger {
     /// Chunks that were done before one in front of them; no more than there are threads.
     ahead: BTreeMap<u64, (u64, Vec<BadLine>)>,
     errors: Vec<Skipped>,
+    /// The part of the file that is in front of the first chunk, which others read.
+    front: Option<Front>,
+}
+
+/// The first bytes of a file.
+struct Front {
+    file: Arc<File>,
+    bytes: u64,
+    lines: OnceCell<Option<u64>>,
+}
+
+impl Front {
+    /// How many lines begin in it, if it can be read, which it is when that is asked for first.
+    fn lines(&self) -> Option<u64> {
+        let read = || lines_before(&self.file, self.bytes).ok();
+        *self.lines.get_or_init(read)
+    }
 }
 
 impl Ledger {
@@ -144,7 +162,7 @@ impl Ledger {
         self.ahead.insert(chunk, (lines, bad));
         while let Some((lines, bad)) = self.ahead.remove(&self.chunks) {
             for bad in bad.into_iter().take(room - self.errors.len()) {
-                let error = located(file, self.lines, bad);
+                let error = located(file, self.lines_so_far(), bad);
                 self.errors.push(Skipped {
                     error,
                     rest_dropped: false,
@@ -154,12 +172,18 @@ impl Ledger {
             self.chunks += 1;
         }
     }
+
+    /// Lines of the file in front of the next chunk, if they are known.
+    fn lines_so_far(&self) -> Option<u64> {
+        let in_front = self.front.as_ref().map_or(Some(0), Front::lines);
+        in_front.map(|lines| lines + self.lines)
+    }
 }
 
-fn located(file: &Arc<str>, lines_before: u64, bad: BadLine) -> SyntaxError {
+fn located(file: &Arc<str>, lines_before: Option<u64>, bad: BadLine) -> SyntaxError {
     SyntaxError {
         file: Arc::clone(file),
-        line: Some(lines_before + bad.line + 1),
+        line: lines_before.map(|before| before + bad.line + 1),
         column: Some(bad.column),
         reason: bad.reason,
     }
@@ -178,13 +202,15 @@ enum ChunkError {
 impl ChunkError {
     fn in_document(self, file: &Arc<str>, ledger: &Ledger) -> IngestError {
         match self {
-            Self::Bad(bad) => located(file, ledger.lines, bad).into(),
+            Self::Bad(bad) => located(file, ledger.lines_so_far(), bad).into(),
             Self::TooLong {
                 lines_before,
                 limit_bytes,
             } => IngestError::TooLong {
                 file: Arc::clone(file),
-                line: Some(ledger.lines + lines_before + 1),
+                line: ledger
+                    .lines_so_far()
+                    .map(|so_far| so_far + lines_before + 1),
                 limit_bytes,
             },
             Self::Other(error) => error,
@@ -217,6 +243,8 @@ enum Cutter {
     File {
         file: Arc<File>,
         next: u64,
+        /// Where the part ends of which chunks are taken, and the file.
+        end: u64,
         len: u64,
     },
 }
@@ -383,13 +411,29 @@ impl Pool<'_> {
             };
             self.lock().mistaken.insert(index, mistaken);
         }
+        let is_cut = format.is_line_based() && opened.plain_file.is_some();
+        let share = self.options.share;
+        if !is_cut && share.is_some_and(|share| !share.has(index)) {
+            self.finish_taking();
+            return self.progress.finish_source();
+        }
         if format.is_line_based() {
             let cutter = match opened.plain_file {
-                Some((file, len)) => Cutter::File {
-                    file: Arc::new(file),
-                    next: 0,
-                    len,
-                },
+                Some((file, len)) => {
+                    let file = Arc::new(file);
+                    let range = share.map_or(0..len, |share| share.range(len));
+                    self.lock().ledgers[index].front = (range.start > 0).then(|| Front {
+                        file: Arc::clone(&file),
+                        bytes: range.start,
+                        lines: OnceCell::new(),
+                    });
+                    Cutter::File {
+                        file,
+                        next: range.start,
+                        end: range.end,
+                        len,
+                    }
+                }
                 None => Cutter::Stream(Stream::new(opened.reader, opened.guard)),
             };
             let shared = Arc::new(OpenShared {
@@ -487,9 +531,14 @@ impl Pool<'_> {
                     Err(error)
                 }
             },
-            Cutter::File { file, next, len } => {
-                let (from, file_len) = (*next, *len);
-                let to = file_len.min(from.saturating_add(self.sizes.chunk_bytes as u64));
+            Cutter::File {
+                file,
+                next,
+                end,
+                len,
+            } => {
+                let (from, end, file_len) = (*next, *end, *len);
+                let to = end.min(from.saturating_add(self.sizes.chunk_bytes as u64));
                 *next = to;
                 let part = FilePart {
                     file: Arc::clone(file),
@@ -497,7 +546,7 @@ impl Pool<'_> {
                     to,
                     file_len,
                 };
-                if to < file_len {
+                if to < end {
                     self.give_back(open);
                 } else {
                     self.finish_taking();

@@ -4,7 +4,8 @@ mod common;
 
 use common::{Collect, collect, options, position};
 use jindou_ingest::{
-    Compression, Contexts, Format, IngestError, LoadOptions, Progress, QuadSink, Source, load,
+    Compression, Contexts, Format, IngestError, LoadOptions, Progress, QuadSink, Share, Source,
+    load,
 };
 use oxrdf::{NamedNode, QuadRef};
 use std::fs;
@@ -1076,4 +1077,77 @@ fn what_a_document_holds_goes_before_what_its_name_says() {
     let read = Source::bytes("x.rdf", ONE_TRIPLE[4].1).with_likely_format(Format::NTriples);
     let (_, report) = collect(vec![read], &options(1, 40)).unwrap();
     assert_eq!(report.mistaken[0].likely, Format::NTriples);
+}
+
+#[test]
+fn shares_of_the_same_sources_are_all_of_them_together() {
+    let dir = tempfile::tempdir().unwrap();
+    let lines = |count: usize, name: &str| -> String {
+        let line = |n: usize| {
+            format!(
+                "_:b{} <http://a/{name}> \"{}\" .\n",
+                n % 7,
+                "x".repeat(n % 60)
+            )
+        };
+        (0..count).map(line).collect()
+    };
+    let turtle = "@prefix a: <http://a/> . a:s a:p [] , \"o\" .";
+    let files = [
+        ("long.nt", lines(500, "long").into_bytes()),
+        ("one.nq", lines(1, "one").into_bytes()),
+        ("none.nt", Vec::new()),
+        ("a.ttl", turtle.as_bytes().to_vec()),
+        (
+            "packed.nt.gz",
+            compress(lines(90, "packed").as_bytes(), Compression::Gzip),
+        ),
+        ("b.ttl", turtle.as_bytes().to_vec()),
+    ];
+    let sources = || {
+        let paths = files
+            .iter()
+            .map(|(name, _)| Source::path(dir.path().join(name)));
+        paths.collect::<Vec<_>>()
+    };
+    for (name, bytes) in &files {
+        fs::write(dir.path().join(name), bytes).unwrap();
+    }
+    let sorted = |mut quads: Vec<String>| {
+        quads.sort_unstable();
+        quads
+    };
+    let (whole, report) = collect(sources(), &options(2, 64)).unwrap();
+    for of in [1, 2, 3, 7] {
+        let (mut all, mut read) = (Vec::new(), 0);
+        for number in 0..of {
+            let mut options = options(2, 64);
+            options.share = Some(Share { number, of });
+            let (quads, of_share) = collect(sources(), &options).unwrap();
+            assert_eq!(of_share.next_blank_scope, report.next_blank_scope);
+            read += of_share.quads;
+            all.extend(quads);
+        }
+        assert_eq!(read, report.quads, "{of}");
+        assert_eq!(sorted(all), sorted(whole.clone()), "{of}");
+    }
+}
+
+#[test]
+fn an_error_of_a_share_says_the_line_of_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("bad.nt");
+    let line = |n: usize| match n {
+        70 => "<http://a/s> <http://a/p> .\n".to_owned(),
+        _ => format!("<http://a/s> <http://a/p> \"{}\" .\n", "x".repeat(n % 9)),
+    };
+    fs::write(&path, (0..100).map(line).collect::<String>()).unwrap();
+    for (number, of) in [(0, 1), (2, 3), (1, 2), (3, 5)] {
+        for chunk_bytes in [1, 100, 1 << 20] {
+            let mut options = options(1, chunk_bytes);
+            options.share = Some(Share { number, of });
+            let error = collect(vec![Source::path(&path)], &options).unwrap_err();
+            assert!(error.to_string().contains("bad.nt:71:"), "{error}");
+        }
+    }
 }

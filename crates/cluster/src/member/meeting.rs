@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::fmt::Display;
 use std::io;
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::{Builder, JoinHandle};
@@ -19,6 +19,7 @@ use socket2::SockRef;
 use super::Member;
 use super::joining::{JoinError, join};
 use crate::calls::LinkError;
+use crate::connect::connect;
 use crate::hello::{Handshake, HelloError, Role};
 
 /// The first pause before a peer that is away is tried again; doubled with each try,
@@ -261,17 +262,6 @@ fn dial(member: &Arc<Member>, peer: NodeId) -> Result<(), JoinError> {
     let address = &member.options.peers.peers()[peer.0 as usize].address;
     let stream = connect(address, within).map_err(JoinError::Connect)?;
     meet(member, stream, Role::Dialer { to: peer }, None)
-}
-
-fn connect(address: &str, within: Duration) -> io::Result<TcpStream> {
-    let mut last = io::Error::new(io::ErrorKind::NotFound, "it has no address");
-    for address in address.to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, within) {
-            Ok(stream) => return Ok(stream),
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
 }
 
 /// Learns who is at the other end, and joins with it.

@@ -49,6 +49,7 @@ pub fn collect(
             .bytes_total()
             .is_none_or(|total| total == report.bytes_read)
             || report.skipped > 0
+            || options.share.is_some()
     );
     Ok((quads, report))
 }

@@ -1,0 +1,232 @@
+//! How do nodes that make something together exchange bytes, each with each?
+//!
+//! By a connection between each two of them, which both have proved to be of. All make the same calls in the same
+//! order: what one sends in a call, the others get in theirs. A node that goes, or cannot go on, ends the calls of all.
+
+mod error;
+mod meet;
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use jindou_model::NodeId;
+
+pub use self::error::MeshError;
+use crate::{PeerList, Secret};
+
+/// Bytes that are read or written at a time.
+const PIECE_BYTES: usize = 1 << 20;
+/// The longest text of what nodes are about to do together.
+const MOST_PURPOSE_BYTES: u64 = 1 << 10;
+
+/// Who is to be met, and where.
+pub struct MeshOptions<'a> {
+    /// All nodes.
+    pub peers: &'a PeerList,
+    /// This one.
+    pub here: NodeId,
+    /// What proves to others that it is one of them.
+    pub secret: Option<&'a Secret>,
+    /// What they are about to do together, in words: all must say the same.
+    pub purpose: String,
+    /// Where others come to; a listener at the address of the list if there is none.
+    pub listener: Option<TcpListener>,
+    /// All must be there after this time.
+    pub within: Duration,
+}
+
+/// Connections with all other nodes.
+#[derive(Debug)]
+pub struct Mesh {
+    here: NodeId,
+    /// By node; none with itself.
+    others: Vec<Option<Other>>,
+    sent: AtomicU64,
+}
+
+/// A connection with another node.
+#[derive(Debug)]
+struct Other {
+    name: String,
+    stream: TcpStream,
+}
+
+impl Mesh {
+    /// Meets all nodes. Now and then `waiting` is told the names of those that are not there yet.
+    ///
+    /// # Errors
+    /// [`MeshError`].
+    pub fn meet(options: MeshOptions<'_>, waiting: &dyn Fn(&[&str])) -> Result<Self, MeshError> {
+        let (here, purpose) = (options.here, options.purpose.clone());
+        let streams = meet::meet(options, waiting)?;
+        let mesh = Self {
+            here,
+            others: streams,
+            sent: AtomicU64::new(0),
+        };
+        mesh.compare(&purpose)?;
+        Ok(mesh)
+    }
+
+    /// Refuses nodes that are about to do something else.
+    fn compare(&self, purpose: &str) -> Result<(), MeshError> {
+        let own = purpose.as_bytes().to_vec();
+        let told = self.exchange_within(vec![own; self.others.len()], MOST_PURPOSE_BYTES)?;
+        for (other, theirs) in self.others.iter().zip(told) {
+            if let Some(other) = other
+                && theirs != purpose.as_bytes()
+            {
+                let theirs = String::from_utf8_lossy(&theirs);
+                return Err(MeshError::OtherPurpose {
+                    name: other.name.clone(),
+                    theirs: jindou_model::printable(&theirs).into_owned(),
+                    here: purpose.to_owned(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// How many nodes there are.
+    #[must_use]
+    pub fn nodes(&self) -> u32 {
+        self.others.len() as u32
+    }
+
+    /// Which one this is.
+    #[must_use]
+    pub fn here(&self) -> NodeId {
+        self.here
+    }
+
+    /// Bytes that it has sent to others.
+    #[must_use]
+    pub fn sent_bytes(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed)
+    }
+
+    /// Gives each node its bytes, and gets what each has for this one, by node; the own ones come back as they are.
+    /// Waits for all nodes to make the call. Holds all of these bytes.
+    ///
+    /// # Errors
+    /// [`MeshError::Lost`] once a node has gone; [`MeshError::Thread`]. All later calls fail then, here and elsewhere.
+    ///
+    /// # Panics
+    /// If there are not bytes for each node.
+    pub fn exchange(&self, to: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, MeshError> {
+        self.exchange_within(to, u64::MAX)
+    }
+
+    /// The same, where nobody has more than so many bytes for this one.
+    fn exchange_within(&self, to: Vec<Vec<u8>>, most: u64) -> Result<Vec<Vec<u8>>, MeshError> {
+        assert_eq!(to.len(), self.others.len(), "each node has its bytes");
+        let done = thread::scope(|scope| {
+            let mut calls = Vec::with_capacity(to.len());
+            for (other, bytes) in self.others.iter().zip(to) {
+                let Some(other) = other else {
+                    calls.push(Call::Own(bytes));
+                    continue;
+                };
+                self.sent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+                let write = thread::Builder::new().spawn_scoped(scope, move || other.write(&bytes));
+                let read = thread::Builder::new().spawn_scoped(scope, move || other.read(most));
+                calls.push(Call::Others(other, write, read));
+            }
+            let done = calls.into_iter().map(|call| match call {
+                Call::Own(bytes) => Ok(bytes),
+                Call::Others(other, write, read) => {
+                    let threads = write.and_then(|write| Ok((write, read?)));
+                    let (write, read) = threads.map_err(|source| {
+                        // The other thread, if there is one, waits for this no longer.
+                        other.end();
+                        MeshError::Thread { source }
+                    })?;
+                    let never = "reading and writing do not panic";
+                    let (written, read) = (write.join().expect(never), read.join().expect(never));
+                    let gone = |source| MeshError::Lost {
+                        name: other.name.clone(),
+                        source,
+                    };
+                    written.map_err(gone)?;
+                    read.map_err(gone)
+                }
+            });
+            // All are waited for.
+            done.collect::<Vec<Result<Vec<u8>, MeshError>>>()
+        });
+        let all: Result<Vec<Vec<u8>>, MeshError> = done.into_iter().collect();
+        if all.is_err() {
+            self.end();
+        }
+        all
+    }
+
+    /// Ends all connections: others cannot go on without this node, either.
+    fn end(&self) {
+        self.others.iter().flatten().for_each(Other::end);
+    }
+}
+
+/// What is under way with a node.
+enum Call<'scope, 'o> {
+    Own(Vec<u8>),
+    Others(
+        &'o Other,
+        io::Result<thread::ScopedJoinHandle<'scope, io::Result<()>>>,
+        io::Result<thread::ScopedJoinHandle<'scope, io::Result<Vec<u8>>>>,
+    ),
+}
+
+impl Other {
+    fn end(&self) {
+        // It fails where the connection is over, which is what is wanted.
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
+
+    /// Of both directions one fails first, and then the other is to end, too.
+    fn ended<T>(&self, moved: io::Result<T>) -> io::Result<T> {
+        moved.inspect_err(|_| self.end())
+    }
+
+    fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut stream = &self.stream;
+        let length = (bytes.len() as u64).to_le_bytes();
+        self.ended(
+            stream
+                .write_all(&length)
+                .and_then(|()| stream.write_all(bytes)),
+        )
+    }
+
+    fn read(&self, most: u64) -> io::Result<Vec<u8>> {
+        self.ended(self.read_message(most))
+    }
+
+    fn read_message(&self, most: u64) -> io::Result<Vec<u8>> {
+        let mut stream = &self.stream;
+        let mut length = [0; 8];
+        stream.read_exact(&mut length)?;
+        let length = u64::from_le_bytes(length);
+        let mut bytes = Vec::new();
+        if length > most {
+            let what = format!("it sends {length} bytes, where {most} are the most");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        }
+        // Room is made for what has come, and as much again: a length alone takes no memory.
+        while (bytes.len() as u64) < length {
+            let left = length - bytes.len() as u64;
+            let piece = left.min(bytes.len().max(PIECE_BYTES) as u64);
+            bytes.reserve_exact(piece as usize);
+            let read = stream.take(piece).read_to_end(&mut bytes)?;
+            if (read as u64) < piece {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,188 @@
+//! Does each node get what the others have for it, and what becomes of all when one goes or is another one?
+
+use std::net::TcpListener;
+use std::sync::Mutex;
+
+use super::*;
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// A list of so many nodes, and what listens at their addresses.
+fn list(nodes: usize) -> (PeerList, Vec<TcpListener>) {
+    let listeners: Vec<TcpListener> = (0..nodes)
+        .map(|_| TcpListener::bind("127.0.0.1:0").unwrap())
+        .collect();
+    let entries = listeners.iter().enumerate().map(|(number, listener)| {
+        let address = listener.local_addr().unwrap();
+        format!("[[node]]\nname = \"n{number}\"\naddress = \"{address}\"\n")
+    });
+    let text = format!("shards = 16\n{}", entries.collect::<String>());
+    (PeerList::parse(&text).unwrap(), listeners)
+}
+
+fn options(peers: &PeerList, here: usize, listener: TcpListener) -> MeshOptions<'_> {
+    MeshOptions {
+        peers,
+        here: NodeId(here as u32),
+        secret: None,
+        purpose: "load one file".to_owned(),
+        listener: Some(listener),
+        within: LONG,
+    }
+}
+
+/// What each of some nodes makes of its mesh.
+fn each<T: Send>(
+    (peers, listeners): (&PeerList, Vec<TcpListener>),
+    change: impl Fn(usize, &mut MeshOptions<'_>) + Sync,
+    make: impl Fn(usize, Result<Mesh, MeshError>) -> T + Sync,
+) -> Vec<T> {
+    thread::scope(|scope| {
+        let nodes = listeners.into_iter().enumerate().map(|(here, listener)| {
+            let (change, make) = (&change, &make);
+            scope.spawn(move || {
+                let mut options = options(peers, here, listener);
+                change(here, &mut options);
+                make(here, Mesh::meet(options, &|_| ()))
+            })
+        });
+        let nodes: Vec<_> = nodes.collect();
+        nodes.into_iter().map(|node| node.join().unwrap()).collect()
+    })
+}
+
+/// What a node has for another one in a round: nothing, little, or more than a pipe takes.
+fn bytes(round: usize, from: usize, to: usize) -> Vec<u8> {
+    let length = [0, 1, 77, 3 * PIECE_BYTES + 5][(round + from + 2 * to) % 4];
+    (0..length)
+        .map(|place| (place + round + 3 * from + 7 * to) as u8)
+        .collect()
+}
+
+#[test]
+fn each_node_gets_what_the_others_have_for_it() {
+    for nodes in [1, 2, 3, 5] {
+        let (peers, listeners) = list(nodes);
+        each(
+            (&peers, listeners),
+            |_, _| (),
+            |here, mesh| {
+                let mesh = mesh.unwrap();
+                assert_eq!((mesh.nodes(), mesh.here().0), (nodes as u32, here as u32));
+                for round in 0..8 {
+                    let to = (0..nodes).map(|to| bytes(round, here, to)).collect();
+                    let got = mesh.exchange(to).unwrap();
+                    let expected = (0..nodes).map(|from| bytes(round, from, here));
+                    assert!(got.into_iter().eq(expected), "round {round} of {nodes}");
+                }
+                assert_eq!(mesh.sent_bytes() > 0, nodes > 1);
+            },
+        );
+    }
+}
+
+#[test]
+fn a_node_that_goes_ends_the_calls_of_all() {
+    let (peers, listeners) = list(3);
+    let lost = each(
+        (&peers, listeners),
+        |_, _| (),
+        |here, mesh| {
+            let mesh = mesh.unwrap();
+            if here == 1 {
+                return None;
+            }
+            let to = || (0..3).map(|_| vec![7; 2 * PIECE_BYTES]).collect();
+            // It may have written to it before it went.
+            let failed = (0..3).find_map(|_| mesh.exchange(to()).err());
+            assert!(mesh.exchange(to()).is_err(), "it is over");
+            Some(failed.unwrap().to_string())
+        },
+    );
+    for lost in lost.into_iter().flatten() {
+        assert!(lost.contains("has gone, and what was begun"), "{lost}");
+    }
+}
+
+#[test]
+fn nodes_that_are_about_to_do_different_things_do_neither() {
+    let (peers, listeners) = list(2);
+    let other = |here: usize, options: &mut MeshOptions<'_>| {
+        if here == 1 {
+            options.purpose = "load two files".to_owned();
+        }
+    };
+    let told = each((&peers, listeners), other, |_, mesh| {
+        mesh.unwrap_err().to_string()
+    });
+    assert!(told[0].contains("node n1 is about to load two files, and this one to load one file"));
+    assert!(
+        told[1].contains("node n0 is about to load one file"),
+        "{}",
+        told[1]
+    );
+}
+
+#[test]
+fn a_node_that_does_not_come_is_named_and_told_of_meanwhile() {
+    let (peers, mut listeners) = list(3);
+    // Nobody listens there.
+    let gone = listeners.remove(1);
+    drop(gone);
+    let told = Mutex::new(Vec::new());
+    let mut options = options(&peers, 2, listeners.remove(1));
+    options.within = Duration::from_millis(2_500);
+    let waiting = |names: &[&str]| told.lock().unwrap().push(names.join(" "));
+    let error = Mesh::meet(options, &waiting).unwrap_err();
+    assert!(
+        matches!(&error, MeshError::Missing { names, .. } if *names == ["n0", "n1"]),
+        "{error}"
+    );
+    assert!(
+        error.to_string().contains("n0, n1 not there after 2 s"),
+        "{error}"
+    );
+    assert!(told.into_inner().unwrap().contains(&"n0 n1".to_owned()));
+}
+
+#[test]
+fn nodes_of_another_list_or_secret_are_refused_at_once() {
+    let (peers, listeners) = list(2);
+    let (others, _held) = list(2);
+    let text = format!("{}", listeners[0].local_addr().unwrap());
+    drop(others);
+    // The second has a list in which the first is the same, and one node more.
+    let entries = format!(
+        "shards = 16\n[[node]]\nname = \"n0\"\naddress = \"{text}\"\n\
+         [[node]]\nname = \"n1\"\naddress = \"127.0.0.1:1\"\n"
+    );
+    let other = PeerList::parse(&entries).unwrap();
+    thread::scope(|scope| {
+        let mut listeners = listeners.into_iter();
+        let (first, second) = (listeners.next().unwrap(), listeners.next().unwrap());
+        let one = scope.spawn(|| Mesh::meet(options(&peers, 0, first), &|_| ()));
+        let two = scope.spawn(|| Mesh::meet(options(&other, 1, second), &|_| ()));
+        for met in [one, two] {
+            let error = met.join().unwrap().unwrap_err();
+            assert!(matches!(error, MeshError::Hello(_)), "{error}");
+        }
+    });
+    let (peers, listeners) = list(2);
+    let secrets = [
+        "one secret of the cluster, which is long",
+        "another secret, which is long, too",
+    ];
+    let secrets = secrets.map(|text| Secret::new(text.as_bytes()).unwrap());
+    thread::scope(|scope| {
+        let nodes = listeners.into_iter().enumerate().map(|(here, listener)| {
+            let mut options = options(&peers, here, listener);
+            options.secret = Some(&secrets[here]);
+            scope.spawn(move || Mesh::meet(options, &|_| ()))
+        });
+        let nodes: Vec<_> = nodes.collect();
+        for node in nodes {
+            let error = node.join().unwrap().unwrap_err();
+            assert!(matches!(error, MeshError::Hello(_)), "{error}");
+        }
+    });
+}
