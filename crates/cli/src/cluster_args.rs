@@ -44,8 +44,8 @@ pub(crate) enum ClusterCommand {
     Split(SplitArguments),
 }
 
-/// Split a store into parts, one for each node of a cluster that is only read: each has the edges of the shards that
-/// its node holds
+/// Split a store into parts, one for each node of a cluster that is only read: each has the edges and terms of the
+/// shards that its node holds
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -54,8 +54,7 @@ Examples:
   jindou serve --read-only --location parts/a --peers nodes.toml --node a
 
 The store must have no changes since its last merge: `jindou compact` makes them part of it. It stays as it is, and
-must not be open to be written meanwhile. The dictionary and the characteristic sets are in each part as a whole; on
-one device the files of the dictionary are shared with the store and take no space. A part answers as the node that
+must not be open to be written meanwhile. The characteristic sets are in each part as a whole. A part answers as the node that
 it is of, by the list that it was split by, and is refused by all other commands but `stats` and `verify`.")]
 pub(crate) struct SplitArguments {
     /// Folder of the store

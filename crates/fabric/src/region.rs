@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
 
-use memmap2::{Advice, Mmap, MmapMut};
+use memmap2::{Advice, Mmap, MmapMut, UncheckedAdvice};
 
 use crate::fault::Watch;
 
@@ -222,6 +222,16 @@ impl Region {
         match &self.memory.backing {
             Backing::File(file) => file.is_damaged(),
             Backing::Words(_) | Backing::Mapped(_) | Backing::Lent(_) | Backing::Peer(_) => false,
+        }
+    }
+
+    /// Where the region lies in a mapped file, gives back the memory in which the file's bytes are held for this
+    /// process: who reads them again gets them from the file. All regions of the file are the same file.
+    pub fn let_go(&self) {
+        if let Backing::File(file) = &self.memory.backing {
+            // SAFETY: the mapping is of a file and only read, so its pages can be had again.
+            // It is advice: a system that does not take it keeps the pages.
+            let _ = unsafe { file.map.unchecked_advise(UncheckedAdvice::DontNeed) };
         }
     }
 

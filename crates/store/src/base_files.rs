@@ -135,6 +135,13 @@ impl BaseFiles {
         self.mapped.values().map(|file| &**file)
     }
 
+    /// The files of edges that are mapped.
+    fn mapped_edges(&self) -> impl Iterator<Item = &Region> {
+        let edges: BTreeSet<u64> = self.edges.iter().copied().collect();
+        let mapped = edges.into_iter();
+        mapped.filter_map(|number| Some(&self.mapped.get(&number)?.1))
+    }
+
     /// Gives a number to each table and each predicate's edges that have none: `bytes` are those of
     /// the predicates'.
     fn assign(&mut self, bytes: &[usize]) {
@@ -183,6 +190,12 @@ impl Base {
 
     fn path_of(&self, number: u64) -> Option<PathBuf> {
         self.files.mapped.get(&number).map(|file| file.0.clone())
+    }
+
+    /// Gives back the memory that holds what was read of the files of edges, which are then read again: for whoever
+    /// has what it needs of them elsewhere.
+    pub fn let_go_of_edges(&self) {
+        self.files.mapped_edges().for_each(Region::let_go);
     }
 
     fn tables(&self) -> [&TermTables; 2] {

@@ -105,6 +105,8 @@ impl Snapshots {
         let snapshot = &graph.snapshot;
         let cut = snapshot.cut_base(map.shards(), &own, &|_, bytes| fabric.allocate(bytes))?;
         let base = offer(&cut, fabric, None)?;
+        // The shards are in memory of their own now.
+        snapshot.base().let_go_of_edges();
         let first = OwnCut {
             cut,
             offered: Some(base.clone()),
