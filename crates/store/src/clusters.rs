@@ -23,7 +23,7 @@ use jindou_model::{
     Direction, IdRanges, Membership, Narrow, Neighbours, PredicateId, TermId, TermKind,
 };
 
-use count::PairEdges;
+pub(crate) use count::{MOST_PAIRS, PairEdges, SetCounts, in_order};
 use lists::FixedLists;
 pub(crate) use lists::Lists;
 pub(crate) use merge::SetChanges;

@@ -457,7 +457,12 @@ impl DurableStore {
         base: &Base,
         generation: u64,
     ) -> Result<Base, StoreError> {
-        directory.write_base(base, generation, Identity::random())
+        // The parts that nodes load are those of one base.
+        let identity = match base.node_part() {
+            Some(_) => base.identity,
+            None => Identity::random(),
+        };
+        directory.write_base(base, generation, identity)
     }
 
     /// Writes what a merge made new, and maps it; nothing is replaced yet. The base that is returned

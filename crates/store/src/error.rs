@@ -4,6 +4,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use jindou_model::NodeId;
+
+use crate::bulk::dealt::ExchangeError;
+
 /// An error of the store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -71,6 +75,17 @@ pub enum StoreError {
     /// There is no memory for a graph that other nodes are to read.
     #[error("no memory for the graph: {0}")]
     Memory(#[from] jindou_fabric::FabricError),
+    /// The nodes that load together have lost each other.
+    #[error(transparent)]
+    Exchange(#[from] ExchangeError),
+    /// Another of the nodes that load together failed.
+    #[error("node {} of those that load together failed: {reason}", node.0)]
+    OtherNode {
+        /// Which one.
+        node: NodeId,
+        /// What it says.
+        reason: String,
+    },
     /// More terms than ids.
     #[error("too many distinct terms: {reason}")]
     TooLarge {

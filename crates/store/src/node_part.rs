@@ -195,7 +195,11 @@ impl WholeFigures {
             named: base.named().without_places(),
             digests: base.predicates().map(digest).collect(),
             strings: snapshot.dictionary_terms().into(),
-            names: names_of(base)?,
+            names: names_of(base, |id| {
+                let mut key = Vec::new();
+                base.push_key(id, &mut key);
+                key
+            })?,
         })
     }
 
@@ -265,15 +269,14 @@ fn named_terms(base: &Base) -> Vec<TermId> {
     all
 }
 
-fn names_of(base: &Base) -> Result<TermTable, StoreError> {
+/// The names that a base has, of which `key` tells the keys.
+pub(crate) fn names_of(
+    base: &Base,
+    key: impl Fn(TermId) -> Vec<u8>,
+) -> Result<TermTable, StoreError> {
     let terms = named_terms(base);
     let numbers: Vec<u64> = terms.iter().map(|id| id.number()).collect();
-    let key = |id: &TermId| {
-        let mut key = Vec::new();
-        base.push_key(*id, &mut key);
-        key
-    };
-    let keys: Vec<Vec<u8>> = terms.iter().map(key).collect();
+    let keys: Vec<Vec<u8>> = terms.iter().map(|id| key(*id)).collect();
     TermTable::build(&numbers, |at| &keys[at]).map_err(|error| StoreError::TooLarge {
         reason: error.to_string(),
     })

@@ -90,6 +90,11 @@ impl Segment {
     /// The segment of these edges: sorted (key, neighbour) pairs, distinct but for named graphs.
     #[must_use]
     pub fn from_sorted(edges: &[(u64, u64)]) -> Self {
+        Self::from_sorted_apart(edges, Shards::ONE)
+    }
+
+    /// The same of edges whose keys that are vertices or literals are so far apart as those of one of the shards.
+    pub(crate) fn from_sorted_apart(edges: &[(u64, u64)], strides: Shards) -> Self {
         debug_assert!(edges.is_sorted());
         let mut keys = Vec::new();
         let mut offsets = Vec::new();
@@ -105,7 +110,7 @@ impl Segment {
         let functional = keys.len() == edges.len();
         let neighbours: Vec<u64> = edges.iter().map(|(_, neighbour)| *neighbour).collect();
         Self {
-            domain: Domain::from_sorted(&keys),
+            domain: Domain::of_shard(&keys, strides),
             offsets: (!functional).then(|| Column::from_values(&offsets)),
             neighbours: Column::from_values(&neighbours),
             hole: NO_HOLE,

@@ -152,15 +152,37 @@ impl TermTables {
         forgotten: &SortedSet<u64>,
     ) -> Result<Self, DictionaryError> {
         let kept = |number| !forgotten.contains(number);
-        // Numbers of it are not the rows of the table of the bulk load, as those of that are.
+        let with_strings = self.parts.iter().filter(|part| part.end > 0);
+        let parts = with_strings.map(|part| part.of_node(residues, &wanted, kept));
+        Self::behind_no_ground(parts)
+    }
+
+    /// What a node has of the strings of a bulk load, of which there are so many: some of them, and the numbers of
+    /// others by hash.
+    ///
+    /// # Panics
+    /// If a number is not of so many.
+    pub(crate) fn of_dealt(
+        table: TermTable,
+        hashes: &[(u64, u64)],
+        count: u64,
+    ) -> Result<Self, DictionaryError> {
+        let part = || {
+            let part = Part::new(table, 0, count).expect("numbers are below their count");
+            Ok(part.with_index(HashIndex::build(hashes)?))
+        };
+        Self::behind_no_ground((count > 0).then(part).into_iter())
+    }
+
+    /// A node's parts of tables. Their numbers are not their rows, as those of the table of the bulk load are.
+    fn behind_no_ground(
+        of_node: impl Iterator<Item = Result<Part, DictionaryError>>,
+    ) -> Result<Self, DictionaryError> {
         let none = TermTable::from_range(0, StringTable::build(0, |_| &[])?)?;
-        let mut parts = vec![Arc::new(
-            Part::ground(none, 0).expect("an empty table has no numbers"),
-        )];
-        for part in self.parts.iter().filter(|part| part.end > 0) {
-            parts.push(Arc::new(part.of_node(residues, &wanted, kept)?));
-        }
-        Ok(Self::of_parts(parts, None))
+        let none = Part::ground(none, 0).expect("an empty table has no numbers");
+        let parts = std::iter::once(Ok(none)).chain(of_node);
+        let parts: Result<Vec<Arc<Part>>, _> = parts.map(|part| part.map(Arc::new)).collect();
+        Ok(Self::of_parts(parts?, None))
     }
 
     /// Gives `take` the numbers that the string of a hash may have: those whose string has it, and some others.

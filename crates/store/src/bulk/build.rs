@@ -46,7 +46,8 @@ pub fn build(sinks: Vec<BulkSink>, documents: u64) -> Result<Base, StoreError> {
     let order = order_vertices(&vertices, &clustering, &homes);
     let (vertex_order, starts) = (&order.vertices, order.starts.clone());
     drop(homes);
-    let literal_order = sorted_by_bytes((0..literals.len() as u32).collect(), &literals);
+    let mut literal_order: Vec<u32> = (0..literals.len() as u32).collect();
+    sort_by_bytes(&mut literal_order, |id| literals.get(id));
 
     let renumbering = Renumbering {
         vertices: inverse(vertex_order),
@@ -87,7 +88,7 @@ pub fn build(sinks: Vec<BulkSink>, documents: u64) -> Result<Base, StoreError> {
             true => Clusters::none(segments[0].len()),
             false => Clusters::of_segments(
                 Stretches::one_each(starts.clone()),
-                renumber_types(types, &renumbering),
+                sorted_types(types, |class| renumbering.term(class)),
                 &segments,
             ),
         };
@@ -214,14 +215,14 @@ pub(crate) fn assemble(parts: Parts) -> Base {
 }
 
 /// New local ids by old ones.
-struct Renumbering {
-    vertices: Vec<u32>,
-    literals: Vec<u32>,
+pub(super) struct Renumbering {
+    pub(super) vertices: Vec<u32>,
+    pub(super) literals: Vec<u32>,
 }
 
 impl Renumbering {
     #[inline]
-    fn term(&self, raw: u64) -> u64 {
+    pub(super) fn term(&self, raw: u64) -> u64 {
         let id = TermId::from_raw(raw);
         let local = id.number() as usize;
         match id.kind() {
@@ -233,9 +234,9 @@ impl Renumbering {
 }
 
 /// `rdf:type`, then the others by their IRIs.
-fn predicates_in_order(predicates: &Interner) -> Vec<u32> {
-    let mut order = sorted_by_bytes((1..predicates.len() as u32).collect(), predicates);
-    order.insert(0, 0);
+pub(super) fn predicates_in_order(predicates: &Interner) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..predicates.len() as u32).collect();
+    sort_by_bytes(&mut order[1..], |number| predicates.get(number));
     order
 }
 
@@ -285,7 +286,7 @@ fn order_vertices(vertices: &Interner, clustering: &Clustering, homes: &[u32]) -
     }
     parts
         .into_par_iter()
-        .for_each(|part| sort_by_bytes(part, vertices));
+        .for_each(|part| sort_by_bytes(part, |id| vertices.get(id)));
     Order {
         vertices: order,
         starts,
@@ -310,29 +311,43 @@ fn runs_of(cluster: &mut [u32], homes: &[u32]) -> Vec<(usize, u32)> {
     for vertex in cluster.iter() {
         *counts.entry(home(vertex)).or_default() += 1;
     }
-    // Few vertices do not make a run.
-    counts.retain(|home, count| *home != NO_HOME && *count >= LEAST_RUN);
+    let runs = runs_of_counts(counts.iter().map(|(home, count)| (*home, *count)));
+    counts.retain(|home, _| runs.binary_search_by_key(home, |(_, kept)| *kept).is_ok());
     let kept = |vertex: &u32| match counts.contains_key(&home(vertex)) {
         true => home(vertex),
         false => NO_HOME,
     };
     cluster.sort_by_key(kept);
-    let runs = cluster.chunk_by(|a, b| kept(a) == kept(b));
-    runs.map(|run| (run.len(), kept(&run[0]))).collect()
+    runs
 }
 
-fn sorted_by_bytes(mut ids: Vec<u32>, strings: &Interner) -> Vec<u32> {
-    sort_by_bytes(&mut ids, strings);
-    ids
+/// The lengths of the runs of a set, each with its home, of which it has so many vertices of each home: few of one
+/// do not make a run unless they are all.
+pub(super) fn runs_of_counts(
+    counts: impl Iterator<Item = (u32, usize)> + Clone,
+) -> Vec<(usize, u32)> {
+    let is_at_one = counts.clone().nth(1).is_none();
+    let (mut runs, mut others) = (Vec::new(), 0);
+    for (home, count) in counts {
+        match is_at_one || (home != NO_HOME && count >= LEAST_RUN) {
+            true => runs.push((count, home)),
+            false => others += count,
+        }
+    }
+    if others > 0 {
+        runs.push((others, NO_HOME));
+    }
+    runs.sort_unstable_by_key(|(_, home)| *home);
+    runs
 }
 
 /// Sorts ids by their strings: by the eight bytes behind what all share first, which mostly
 /// decides without a look at the strings.
-fn sort_by_bytes(ids: &mut [u32], strings: &Interner) {
+pub(super) fn sort_by_bytes<'a>(ids: &mut [u32], string: impl Fn(u32) -> &'a [u8] + Sync) {
     let Some(first) = ids.first() else { return };
-    let first = strings.get(*first);
+    let first = string(*first);
     let shared = ids.iter().fold(first.len(), |shared, id| {
-        let other = strings.get(*id);
+        let other = string(*id);
         first[..shared]
             .iter()
             .zip(other)
@@ -342,7 +357,7 @@ fn sort_by_bytes(ids: &mut [u32], strings: &Interner) {
     let mut keyed: Vec<(u64, u32)> = ids
         .iter()
         .map(|id| {
-            let behind = &strings.get(*id)[shared..];
+            let behind = &string(*id)[shared..];
             let mut prefix = [0; 8];
             let taken = behind.len().min(8);
             prefix[..taken].copy_from_slice(&behind[..taken]);
@@ -351,7 +366,7 @@ fn sort_by_bytes(ids: &mut [u32], strings: &Interner) {
         .collect();
     keyed.par_sort_unstable_by(|a, b| {
         a.0.cmp(&b.0)
-            .then_with(|| strings.get(a.1)[shared..].cmp(&strings.get(b.1)[shared..]))
+            .then_with(|| string(a.1)[shared..].cmp(&string(b.1)[shared..]))
     });
     for (slot, (_, id)) in ids.iter_mut().zip(keyed) {
         *slot = id;
@@ -398,11 +413,11 @@ fn default_segments(edges: Vec<Edges>, renumbering: &Renumbering) -> [Vec<Option
     [out, incoming]
 }
 
-/// Types of each set as ids of the store.
-fn renumber_types(of_sets: &[Vec<u64>], renumbering: &Renumbering) -> Lists<u64> {
+/// Types of each set as ids of the store, which `id_of` tells.
+pub(super) fn sorted_types(of_sets: &[Vec<u64>], id_of: impl Fn(u64) -> u64) -> Lists<u64> {
     let mut types = Lists::default();
     for list in of_sets {
-        let mut list: Vec<u64> = list.iter().map(|class| renumbering.term(*class)).collect();
+        let mut list: Vec<u64> = list.iter().map(|class| id_of(*class)).collect();
         list.sort_unstable();
         types.push(list);
     }

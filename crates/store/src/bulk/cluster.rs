@@ -4,6 +4,8 @@
 //! in one order that is the same for all. Where a vertex ends names its characteristic set
 //! exactly; no hashing of sets, no collisions. An edge costs one step for each end.
 
+use std::cmp::Ordering;
+
 use jindou_dictionary::Interner;
 use jindou_model::{PredicateId, TermId, TermKind};
 use rustc_hash::FxHashMap;
@@ -11,25 +13,38 @@ use rustc_hash::FxHashMap;
 use super::sink::{Edges, NamedEdges};
 
 /// A type, or a predicate and direction.
-type Symbol = u64;
+pub(super) type Symbol = u64;
 
-const OUT: Symbol = 1 << 62;
-const IN: Symbol = 2 << 62;
+pub(super) const OUT: Symbol = 1 << 62;
+pub(super) const IN: Symbol = 2 << 62;
 /// Of a symbol that is of named graphs.
-const NAMED: Symbol = 1 << 60;
+pub(super) const NAMED: Symbol = 1 << 60;
 const ROOT: u32 = 0;
 
 /// The trie of all characteristic sets.
-struct Trie {
+pub(super) struct Trie {
     /// Parent and symbol of each node.
     nodes: Vec<(u32, Symbol)>,
     children: FxHashMap<(u32, Symbol), u32>,
 }
 
 impl Trie {
+    /// That of the empty set alone.
+    pub(super) fn new() -> Self {
+        Self {
+            nodes: vec![(ROOT, u64::MAX)],
+            children: FxHashMap::default(),
+        }
+    }
+
+    /// Where so many vertices begin to walk.
+    pub(super) fn places(vertices: usize) -> Vec<u32> {
+        vec![ROOT; vertices]
+    }
+
     /// Moves one vertex on by `symbol`; a repeated edge does not move it.
     #[inline]
-    fn advance(&mut self, place: &mut u32, symbol: Symbol) {
+    pub(super) fn advance(&mut self, place: &mut u32, symbol: Symbol) {
         if self.nodes[*place as usize].1 == symbol {
             return;
         }
@@ -51,6 +66,56 @@ impl Trie {
         path.reverse();
         path
     }
+
+    /// The ways to where vertices are now, sorted, each with the node where it ends.
+    pub(super) fn paths(&self, places: &[u32]) -> Vec<(Vec<Symbol>, u32)> {
+        let mut used = vec![false; self.nodes.len()];
+        for node in places {
+            used[*node as usize] = true;
+        }
+        let nodes = (0..self.nodes.len() as u32).filter(|node| used[*node as usize]);
+        let mut found: Vec<(Vec<Symbol>, u32)> =
+            nodes.map(|node| (self.path(node), node)).collect();
+        found.sort_unstable();
+        found
+    }
+
+    /// Puts numbers of sets in the place of the nodes where vertices are: each node comes with its number.
+    pub(super) fn number(&self, places: &mut [u32], numbers: impl IntoIterator<Item = (u32, u32)>) {
+        let mut of_node = vec![0; self.nodes.len()];
+        for (node, number) in numbers {
+            of_node[node as usize] = number;
+        }
+        for node in places {
+            *node = of_node[*node as usize];
+        }
+    }
+}
+
+/// By layer and set, given by its way down the trie: the types, of which `classes` are those of each layer by rank.
+pub(super) fn types_of_paths<'a>(
+    paths: impl Iterator<Item = &'a [Symbol]> + Clone,
+    classes: [&[u64]; 2],
+) -> [Vec<Vec<u64>>; 2] {
+    [(0, classes[0]), (NAMED, classes[1])].map(|(layer, classes)| {
+        let of_layer = |symbol: &&Symbol| **symbol < OUT && **symbol & NAMED == layer;
+        let class = |rank: &Symbol| classes[(rank & !NAMED) as usize];
+        let types_of = |path: &[Symbol]| path.iter().filter(of_layer).map(class).collect();
+        paths.clone().map(types_of).collect()
+    })
+}
+
+/// The order of types, given by how many have each, its text, and its id: the most frequent one is first. Inline
+/// values have no text: their ids are the same in every load.
+pub(super) fn class_order(
+    (count, text, id): (usize, Option<&[u8]>, u64),
+    other: (usize, Option<&[u8]>, u64),
+) -> Ordering {
+    let (others, other_text, other_id) = other;
+    others
+        .cmp(&count)
+        .then_with(|| text.cmp(&other_text))
+        .then(id.cmp(&other_id))
 }
 
 /// The vertices by characteristic set.
@@ -72,11 +137,8 @@ pub(super) fn cluster(
     (edges, named): (&[Edges], &[NamedEdges]),
     predicate_order: &[u32],
 ) -> Clustering {
-    let mut trie = Trie {
-        nodes: vec![(ROOT, u64::MAX)],
-        children: FxHashMap::default(),
-    };
-    let mut place = vec![ROOT; vertices.len()];
+    let mut trie = Trie::new();
+    let mut place = Trie::places(vertices.len());
     let text = |class: u64| {
         let id = TermId::from_raw(class);
         match id.kind() {
@@ -130,12 +192,7 @@ fn walk_types<'a>(
         *counts.entry(class).or_default() += 1;
     }
     let mut classes: Vec<(usize, u64)> = counts.into_iter().map(|(id, n)| (n, id)).collect();
-    classes.sort_unstable_by(|a, b| {
-        // Inline values have no text: their ids are the same in every load.
-        b.0.cmp(&a.0)
-            .then_with(|| text(a.1).cmp(&text(b.1)))
-            .then(a.1.cmp(&b.1))
-    });
+    classes.sort_unstable_by(|a, b| class_order((a.0, text(a.1), a.1), (b.0, text(b.1), b.1)));
     let rank: FxHashMap<u64, usize> = classes
         .iter()
         .enumerate()
@@ -157,31 +214,11 @@ fn walk_types<'a>(
 }
 
 fn number_clusters(trie: &Trie, mut place: Vec<u32>, classes: [&[u64]; 2]) -> Clustering {
-    let mut used = vec![false; trie.nodes.len()];
-    for node in &place {
-        used[*node as usize] = true;
-    }
-    let mut found: Vec<(Vec<Symbol>, u32)> = (0..trie.nodes.len() as u32)
-        .filter(|node| used[*node as usize])
-        .map(|node| (trie.path(node), node))
-        .collect();
-    found.sort_unstable();
-    let mut number = vec![0; trie.nodes.len()];
-    for (index, (_, node)) in found.iter().enumerate() {
-        number[*node as usize] = index as u32;
-    }
-    for node in &mut place {
-        *node = number[*node as usize];
-    }
-    let types = [(0, classes[0]), (NAMED, classes[1])].map(|(layer, classes)| {
-        let of_layer = |symbol: &&Symbol| **symbol < OUT && **symbol & NAMED == layer;
-        let class = |rank: &Symbol| classes[(rank & !NAMED) as usize];
-        let types_of = |path: &[Symbol]| path.iter().filter(of_layer).map(class).collect();
-        found.iter().map(|(path, _)| types_of(path)).collect()
-    });
+    let found = trie.paths(&place);
+    trie.number(&mut place, found.iter().map(|(_, node)| *node).zip(0..));
     Clustering {
         cluster_of: place,
-        types,
+        types: types_of_paths(found.iter().map(|(path, _)| path.as_slice()), classes),
     }
 }
 

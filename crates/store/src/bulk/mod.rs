@@ -8,6 +8,7 @@
 
 mod build;
 mod cluster;
+pub mod dealt;
 mod merge;
 mod named;
 mod onto;

@@ -14,6 +14,7 @@ use crate::graph_packing::Packer;
 use crate::graph_table::{GraphCoder, GraphTable};
 use crate::homes::majorities;
 use crate::named::NamedGraphs;
+use crate::predicate_graphs::PredicateGraphs;
 use crate::runs::{NO_HOME, Runs};
 use crate::segment::Segment;
 
@@ -65,17 +66,8 @@ pub(super) fn pack(named: Vec<NamedEdges>, ids: Vec<u64>, runs: &Runs) -> Built 
     let mut segments = [Vec::new(), Vec::new()];
     let mut of_predicate = Vec::new();
     for (number, mut list) in named.into_iter().enumerate() {
-        list.par_sort_unstable();
-        list.dedup();
-        let edges = || list.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1));
-        let mut packer = Packer::new(&mut coder, runs, edges().count() as u64);
-        let mut graphs = Vec::new();
-        for edge in edges() {
-            graphs.clear();
-            graphs.extend(edge.iter().map(|(_, _, graph)| numbers[graph]));
-            packer.edge(TermId::from_raw(edge[0].0), &graphs);
-        }
-        of_predicate.push(Arc::new(packer.finish()));
+        let number_of = |graph| numbers[&graph];
+        of_predicate.push(Arc::new(graphs_of(&mut list, number_of, &mut coder, runs)));
         let mut pairs: Edges = list.iter().map(|(s, o, _)| (*s, *o)).collect();
         drop(list);
         pairs.dedup();
@@ -95,4 +87,25 @@ pub(super) fn pack(named: Vec<NamedEdges>, ids: Vec<u64>, runs: &Runs) -> Built 
         segments,
         graphs: NamedGraphs::join(Arc::new(coder.finish()), of_predicate),
     }
+}
+
+/// Sorts the quads of one predicate, without repeats, and packs their graphs, of which `number_of` tells the numbers:
+/// these are in the order of the graphs.
+pub(super) fn graphs_of(
+    quads: &mut NamedEdges,
+    number_of: impl Fn(u64) -> u32,
+    coder: &mut GraphCoder,
+    runs: &Runs,
+) -> PredicateGraphs {
+    quads.par_sort_unstable();
+    quads.dedup();
+    let edges = || quads.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1));
+    let mut packer = Packer::new(coder, runs, edges().count() as u64);
+    let mut graphs = Vec::new();
+    for edge in edges() {
+        graphs.clear();
+        graphs.extend(edge.iter().map(|(_, _, graph)| number_of(*graph)));
+        packer.edge(TermId::from_raw(edge[0].0), &graphs);
+    }
+    packer.finish()
 }

@@ -33,6 +33,40 @@ impl PairEdges {
     }
 }
 
+/// What edges say of the sets at their ends.
+pub(crate) struct SetCounts {
+    /// By direction and set: edges by predicate, sorted.
+    pub(crate) edges: [Vec<Vec<Edges>>; 2],
+    /// By predicate: edges by pair of sets, sorted; `None` where there are too many pairs.
+    pub(crate) pairs: Vec<Option<Vec<PairEdges>>>,
+}
+
+impl SetCounts {
+    /// Those of segments by direction and predicate: of edges by the sets of their keys, of pairs those from subjects.
+    ///
+    /// Costs a scan of all segments.
+    pub(crate) fn of_segments(
+        stretches: &Stretches,
+        sets: usize,
+        segments: &[Vec<Option<Segment>>; 2],
+    ) -> Self {
+        let edges = [Direction::Out, Direction::In].map(|direction| {
+            let mut edges: Vec<Vec<Edges>> = vec![Vec::new(); sets];
+            for (number, segment) in segments[direction as usize].iter().enumerate() {
+                if let Some(segment) = segment {
+                    count_edges(segment, PredicateId(number as u32), stretches, &mut edges);
+                }
+            }
+            edges
+        });
+        let segments: Vec<Option<&Segment>> = segments[0].iter().map(Option::as_ref).collect();
+        Self {
+            edges,
+            pairs: count_pairs_of_each(&segments, stretches),
+        }
+    }
+}
+
 impl Clusters {
     /// The table of a bulk load: the types of each set as found, predicates and edge counts from
     /// the segments by direction and predicate.
@@ -44,21 +78,20 @@ impl Clusters {
         segments: &[Vec<Option<Segment>>; 2],
     ) -> Self {
         let stretches = stretches.indexed();
-        let has = [Direction::Out, Direction::In].map(|direction| {
-            let mut edges: Vec<Vec<Edges>> = vec![Vec::new(); types.len()];
-            for (number, segment) in segments[direction as usize].iter().enumerate() {
-                if let Some(segment) = segment {
-                    count_edges(segment, PredicateId(number as u32), &stretches, &mut edges);
-                }
-            }
+        let counts = SetCounts::of_segments(&stretches, types.len(), segments);
+        Self::of_counts(stretches, types, counts)
+    }
+
+    /// The table of a bulk load: the types of each set as found, predicates and edge counts as counted over all edges.
+    pub(crate) fn of_counts(stretches: Stretches, types: Lists<u64>, counts: SetCounts) -> Self {
+        let has = counts.edges.map(|edges| {
             let mut lists = Lists::default();
             edges.into_iter().for_each(|list| lists.push(list));
             lists
         });
-        let segments: Vec<Option<&Segment>> = segments[0].iter().map(Option::as_ref).collect();
         let mut pairs = Lists::default();
-        for list in count_pairs_of_each(&segments, &stretches) {
-            pairs.push(list);
+        for list in counts.pairs {
+            pairs.push(list.unwrap_or_default());
         }
         Self::new(stretches, types, has, pairs)
     }
@@ -85,21 +118,21 @@ fn count_edges(
     });
 }
 
-/// The pairs of each of some predicates by their segments from subjects, on all cores.
+/// The pairs of each of some predicates by their segments from subjects, on all cores; `None` where there are too many.
 pub(super) fn count_pairs_of_each(
     segments: &[Option<&Segment>],
     stretches: &Stretches,
-) -> Vec<Vec<PairEdges>> {
-    let pairs = |segment: &Option<&Segment>| segment.map(|one| count_pairs(one, stretches));
-    segments
-        .par_iter()
-        .map(|segment| pairs(segment).unwrap_or_default())
-        .collect()
+) -> Vec<Option<Vec<PairEdges>>> {
+    let pairs = |segment: &Option<&Segment>| match segment {
+        Some(segment) => count_pairs(segment, stretches),
+        None => Some(Vec::new()),
+    };
+    segments.par_iter().map(pairs).collect()
 }
 
-/// The edges of one predicate by sets of both ends, sorted; none where there are too many pairs,
-/// or where no object is a vertex. Once there are too many, no more edges are looked at.
-fn count_pairs(segment: &Segment, stretches: &Stretches) -> Vec<PairEdges> {
+/// The edges of one predicate by sets of both ends, sorted; `None` where there are too many pairs, and none
+/// where no object is a vertex. Once there are too many, no more edges are looked at.
+fn count_pairs(segment: &Segment, stretches: &Stretches) -> Option<Vec<PairEdges>> {
     let mut counts: FxHashMap<(u32, u32), u64> = FxHashMap::default();
     let (mut near_subject, mut near_object) = ((0..0, 0), (0..0, 0));
     segment.domain().for_each(&mut |subject| {
@@ -117,14 +150,11 @@ fn count_pairs(segment: &Segment, stretches: &Stretches) -> Vec<PairEdges> {
             *counts.entry((from, to)).or_default() += 1;
         }
     });
-    if counts.len() > MOST_PAIRS {
-        return Vec::new();
-    }
-    in_order(counts)
+    (counts.len() <= MOST_PAIRS).then(|| in_order(counts))
 }
 
 /// Pairs sorted by subjects, then objects.
-pub(super) fn in_order(counts: FxHashMap<(u32, u32), u64>) -> Vec<PairEdges> {
+pub(crate) fn in_order(counts: FxHashMap<(u32, u32), u64>) -> Vec<PairEdges> {
     let pair = |((subjects, objects), edges)| PairEdges {
         subjects,
         objects,

@@ -90,7 +90,7 @@ impl Clusters {
         for index in 0..changes.predicates {
             let predicate = PredicateId(index as u32);
             pairs.push(match changes.merged.binary_search(&predicate) {
-                Ok(place) => std::mem::take(&mut counted[place]),
+                Ok(place) => counted[place].take().unwrap_or_default(),
                 Err(_) if index < self.pairs.len() => renumbered(self.pairs.get(index), number),
                 Err(_) => Vec::new(),
             });

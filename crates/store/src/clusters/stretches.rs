@@ -128,7 +128,7 @@ impl<S: Deref<Target = [u64]>, N: Deref<Target = [u32]>> Stretches<S, N> {
 
     /// The same with an index of blocks of numbers where there are many: a search costs three
     /// loads then, mostly, and the index no more than a byte a stretch.
-    pub(super) fn indexed(mut self) -> Self {
+    pub(crate) fn indexed(mut self) -> Self {
         self.blocks.clear();
         if self.len() < LEAST_INDEXED {
             return self;

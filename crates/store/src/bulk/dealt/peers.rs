@@ -1,0 +1,339 @@
+//! Lists of any length, exchanged in rounds of bounded bytes.
+//!
+//! A load is a row of *streams*, one after the other, of some *steps* each: nodes send each other what they have of
+//! step 0, then of step 1, and so on, as much at a time as fits into a round. A node that has little gets to later
+//! steps before others do, but only by one round: what came of a step before all are there is held back until then.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::exchange::{Exchange, ExchangeError};
+use super::failed::{self, Failed};
+use super::wire::{Reader, word};
+use crate::StoreError;
+
+/// A message ends with the step that its sender has not yet sent all of, and a byte that says whether it failed.
+const STEP_BYTES: usize = 8;
+const END_BYTES: usize = STEP_BYTES + 1;
+/// A block of a message begins with its step and its length.
+const BLOCK_BYTES: usize = 12;
+const LEAST_BYTES: usize = 64;
+
+/// All nodes of a load, as one of them sees them.
+pub(super) struct Peers<'a> {
+    exchange: &'a dyn Exchange,
+    pub(super) nodes: usize,
+    pub(super) here: usize,
+    /// Bytes for one node in a round, about.
+    limit: usize,
+}
+
+/// What is exchanged step by step.
+pub(super) trait Stream {
+    /// Puts more of a step into messages. True once that is all of it; else the messages are to be full.
+    fn fill(&mut self, step: u32, out: &mut Outbox) -> Result<bool, Failed>;
+
+    /// Takes what a node sent of a step, which is not the last time. Nothing of a later step came before, and what one
+    /// node sends of a step comes in order, cut between what was put into the message.
+    fn take(&mut self, step: u32, from: usize, bytes: &[u8]) -> Result<(), Failed>;
+
+    /// All nodes have sent all of a step.
+    fn done(&mut self, _step: u32) -> Result<(), Failed> {
+        Ok(())
+    }
+}
+
+/// The messages of a round, by node.
+pub(super) struct Outbox {
+    messages: Vec<Vec<u8>>,
+    /// Where the block of this step begins in each message that has one.
+    blocks: Vec<Option<usize>>,
+    step: u32,
+    limit: usize,
+}
+
+impl Outbox {
+    fn new(nodes: usize, limit: usize) -> Self {
+        Self {
+            messages: vec![Vec::new(); nodes],
+            blocks: vec![None; nodes],
+            step: 0,
+            limit,
+        }
+    }
+
+    fn begin(&mut self, step: u32) {
+        self.end_blocks();
+        self.step = step;
+    }
+
+    fn end_blocks(&mut self) {
+        for (message, block) in self.messages.iter_mut().zip(&mut self.blocks) {
+            if let Some(begin) = block.take() {
+                let length = (message.len() - begin) as u64;
+                message[begin - 8..begin].copy_from_slice(&length.to_le_bytes());
+            }
+        }
+    }
+
+    /// The message to a node, to be written to its end.
+    #[inline]
+    pub(super) fn to(&mut self, node: usize) -> &mut Vec<u8> {
+        if self.blocks[node].is_none() {
+            self.begin_block(node);
+        }
+        &mut self.messages[node]
+    }
+
+    #[cold]
+    fn begin_block(&mut self, node: usize) {
+        let message = &mut self.messages[node];
+        message.extend_from_slice(&self.step.to_le_bytes());
+        message.extend_from_slice(&[0; BLOCK_BYTES - 4]);
+        self.blocks[node] = Some(message.len());
+    }
+
+    /// Appends bytes to the message to a node; true if that is full then.
+    #[inline]
+    pub(super) fn put(&mut self, node: usize, bytes: &[u8]) -> bool {
+        self.to(node).extend_from_slice(bytes);
+        self.is_full(node)
+    }
+
+    /// True if the message to a node has as many bytes as it is to have.
+    #[inline]
+    pub(super) fn is_full(&self, node: usize) -> bool {
+        self.messages[node].len() >= self.limit
+    }
+
+    /// Bytes that the message to a node may get yet.
+    pub(super) fn room(&self, node: usize) -> usize {
+        self.limit.saturating_sub(self.messages[node].len())
+    }
+
+    fn has_room(&self) -> bool {
+        (0..self.messages.len()).all(|node| !self.is_full(node))
+    }
+
+    fn finish(mut self) -> Vec<Vec<u8>> {
+        self.end_blocks();
+        self.messages
+    }
+}
+
+/// What a node sent of a step.
+struct Block {
+    from: usize,
+    message: Arc<Vec<u8>>,
+    place: Range<usize>,
+}
+
+/// Messages by node, and the step that each node has not yet sent all of.
+type Got = (Vec<Vec<u8>>, Vec<u64>);
+
+impl<'a> Peers<'a> {
+    /// Those of an exchange, who get so many bytes in a round, about.
+    pub(super) fn new(exchange: &'a dyn Exchange, round_bytes: usize) -> Self {
+        let nodes = exchange.nodes() as usize;
+        Self {
+            exchange,
+            nodes,
+            here: exchange.here().0 as usize,
+            limit: (round_bytes / nodes).max(LEAST_BYTES),
+        }
+    }
+
+    /// One exchange.
+    fn swap(&self, mut to: Vec<Vec<u8>>, step: u64) -> Result<Got, Failed> {
+        for message in &mut to {
+            message.extend_from_slice(&step.to_le_bytes());
+            message.push(failed::fine());
+        }
+        let mut got = self.exchange_all(to)?;
+        let mut steps = Vec::with_capacity(got.len());
+        for (node, message) in got.iter_mut().enumerate() {
+            let body = message.len().checked_sub(END_BYTES);
+            let body = body.ok_or_else(Failed::malformed)?;
+            let end = message[body + STEP_BYTES];
+            failed::read(node, &message[..body], end)?;
+            steps.push(word(&message[body..body + STEP_BYTES]));
+            message.truncate(body);
+        }
+        Ok((got, steps))
+    }
+
+    fn exchange_all(&self, to: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, Failed> {
+        let lost = |error: ExchangeError| Failed::Elsewhere(error.into());
+        let got = self.exchange.exchange(to).map_err(lost)?;
+        match got.len() == self.nodes {
+            true => Ok(got),
+            false => Err(Failed::malformed()),
+        }
+    }
+
+    /// Tells the others, who wait for the next bytes, that there are none.
+    pub(super) fn tell(&self, error: &StoreError) {
+        let (reason, end) = failed::message_of(error);
+        let mut message = reason.into_bytes();
+        message.extend_from_slice(&[0; STEP_BYTES]);
+        message.push(end);
+        // Whoever is not reached has noticed that himself.
+        let _ = self.exchange.exchange(vec![message; self.nodes]);
+    }
+
+    /// Waits until all nodes are here.
+    pub(super) fn meet(&self) -> Result<(), Failed> {
+        self.swap(vec![Vec::new(); self.nodes], 0).map(|_| ())
+    }
+
+    /// Exchanges a stream of so many steps, the same at all nodes.
+    pub(super) fn in_steps(&self, steps: u32, stream: &mut dyn Stream) -> Result<(), Failed> {
+        let mut blocks: BTreeMap<u32, Vec<Block>> = BTreeMap::new();
+        // The step that is not all sent, the last one of which something was, and the first that is not done.
+        let (mut next, mut last, mut first) = (0, 0, 0);
+        while first < steps {
+            let mut out = Outbox::new(self.nodes, self.limit);
+            while last <= first && next < steps && out.has_room() {
+                out.begin(next);
+                match stream.fill(next, &mut out)? {
+                    true => next += 1,
+                    false => break,
+                }
+            }
+            // What is in flight now is of steps up to this one.
+            last = last.max(next.min(steps - 1));
+            let (got, reached) = self.swap(out.finish(), next.into())?;
+            for (from, message) in got.into_iter().enumerate() {
+                keep(&mut blocks, from, message, steps)?;
+            }
+            let reached = reached.into_iter().min().unwrap_or(0).min(steps.into()) as u32;
+            for step in first..steps.min(reached.saturating_add(1)) {
+                for block in blocks.remove(&step).into_iter().flatten() {
+                    stream.take(step, block.from, &block.message[block.place])?;
+                }
+                if step < reached {
+                    stream.done(step)?;
+                }
+            }
+            first = reached;
+        }
+        assert!(blocks.is_empty(), "all steps are done");
+        Ok(())
+    }
+
+    /// Sends the same to all nodes: `write` appends some of it and says whether that was the last, and `take` gets what
+    /// each node wrote, cut as it was written.
+    pub(super) fn to_all(
+        &self,
+        write: &mut dyn FnMut(&mut Vec<u8>) -> bool,
+        take: &mut dyn FnMut(usize, &mut Reader<'_>) -> Result<(), Failed>,
+    ) -> Result<(), Failed> {
+        self.in_steps(1, &mut ToAll { write, take })
+    }
+
+    /// Sends each node numbers, so many by node, of which `number` gives one by node and place; what each has for this
+    /// one, in order.
+    pub(super) fn numbers(
+        &self,
+        counts: Vec<usize>,
+        number: &dyn Fn(usize, usize) -> u32,
+    ) -> Result<Vec<Vec<u32>>, Failed> {
+        let mut stream = Numbers {
+            counts,
+            number,
+            sent: vec![0; self.nodes],
+            got: vec![Vec::new(); self.nodes],
+        };
+        self.in_steps(1, &mut stream)?;
+        Ok(stream.got)
+    }
+}
+
+/// Keeps the blocks of a message by their steps.
+fn keep(
+    blocks: &mut BTreeMap<u32, Vec<Block>>,
+    from: usize,
+    message: Vec<u8>,
+    steps: u32,
+) -> Result<(), Failed> {
+    let message = Arc::new(message);
+    let mut begin = 0;
+    while begin < message.len() {
+        let head = message.get(begin..begin + BLOCK_BYTES);
+        let head = head.ok_or_else(Failed::malformed)?;
+        let (step, length) = (
+            u32::from_le_bytes([head[0], head[1], head[2], head[3]]),
+            word(&head[4..]),
+        );
+        begin += BLOCK_BYTES;
+        let end = usize::try_from(length)
+            .ok()
+            .and_then(|length| begin.checked_add(length));
+        let end = end.filter(|end| *end <= message.len() && step < steps);
+        let end = end.ok_or_else(Failed::malformed)?;
+        let message = Arc::clone(&message);
+        let place = begin..end;
+        let block = Block {
+            from,
+            message,
+            place,
+        };
+        blocks.entry(step).or_default().push(block);
+        begin = end;
+    }
+    Ok(())
+}
+
+/// See [`Peers::to_all`].
+struct ToAll<'a> {
+    write: &'a mut dyn FnMut(&mut Vec<u8>) -> bool,
+    take: &'a mut dyn FnMut(usize, &mut Reader<'_>) -> Result<(), Failed>,
+}
+
+impl Stream for ToAll<'_> {
+    fn fill(&mut self, _: u32, out: &mut Outbox) -> Result<bool, Failed> {
+        let mut bytes = Vec::new();
+        let mut is_last = false;
+        while !is_last && bytes.len() < out.room(0) {
+            is_last = (self.write)(&mut bytes);
+        }
+        for node in 0..out.messages.len() {
+            out.put(node, &bytes);
+        }
+        Ok(is_last)
+    }
+
+    fn take(&mut self, _: u32, from: usize, bytes: &[u8]) -> Result<(), Failed> {
+        (self.take)(from, &mut Reader::new(bytes))
+    }
+}
+
+/// See [`Peers::numbers`].
+struct Numbers<'a> {
+    counts: Vec<usize>,
+    number: &'a dyn Fn(usize, usize) -> u32,
+    sent: Vec<usize>,
+    got: Vec<Vec<u32>>,
+}
+
+impl Stream for Numbers<'_> {
+    fn fill(&mut self, _: u32, out: &mut Outbox) -> Result<bool, Failed> {
+        let mut are_all = true;
+        for (node, sent) in self.sent.iter_mut().enumerate() {
+            let count = self.counts[node];
+            let end = count.min(*sent + out.room(node).div_ceil(4));
+            for place in *sent..end {
+                out.put(node, &(self.number)(node, place).to_le_bytes());
+            }
+            *sent = end;
+            are_all &= end == count;
+        }
+        Ok(are_all)
+    }
+
+    fn take(&mut self, _: u32, from: usize, bytes: &[u8]) -> Result<(), Failed> {
+        self.got[from].extend(super::wire::numbers(bytes));
+        Ok(())
+    }
+}
