@@ -39,6 +39,7 @@ mod settle;
 mod store_folder;
 pub mod table;
 pub mod timing;
+pub mod together;
 pub mod turns;
 pub mod updates;
 

@@ -17,8 +17,8 @@ use crate::access_args::AccessArguments;
 use crate::allow::{AllowBroker, AllowLoad, AllowService, parse_broker, parse_load, parse_service};
 use crate::bench_args::{
     BenchArguments, BenchChildArguments, EmulateArguments, GraphBenchArguments, HostileArguments,
-    MergeBenchArguments, NodesArguments, OperatorArguments, ScaleArguments, ServedArguments,
-    UpdateBenchArguments,
+    LoadBenchArguments, MergeBenchArguments, NodesArguments, OperatorArguments, ScaleArguments,
+    ServedArguments, UpdateBenchArguments,
 };
 use crate::bench_stream_args::{
     CitybenchArguments, IngestBenchArguments, LsbenchBenchArguments, parse_rate,
@@ -354,6 +354,7 @@ Examples:
   zcat dump.gz | jindou load --location store --format nt -
   jindou load --location store --graph http://example.org/g data.ttl
   jindou load --location store data/ 'more/*.ttl.gz'
+  jindou load --location part --peers nodes.toml --node a data.nt    at node a, and so on at the others
 
 Files may end in .nt .nq .ttl .trig .rdf .jsonld and others, and in .gz .zst .bz2 after that; one
 whose first bytes are of another format is read in that, unless --format is given. A folder stands for
@@ -385,6 +386,31 @@ pub(crate) struct LoadArguments {
         allow_negative_numbers = true
     )]
     pub(crate) threads: Option<NonZeroUsize>,
+    #[command(flatten)]
+    pub(crate) together: TogetherArguments,
+}
+
+/// With whom files are loaded.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Cluster")]
+pub(crate) struct TogetherArguments {
+    /// File of the nodes of a cluster, the same at each of them: all load the same files together, each ends with its
+    /// part of the store in --location, for `jindou serve --read-only` by the same list
+    #[arg(long, value_name = "FILE", requires = "node")]
+    pub(crate) peers: Option<PathBuf>,
+    /// Which of these nodes this is
+    #[arg(long, value_name = "NAME", requires = "peers")]
+    pub(crate) node: Option<String>,
+    /// Longest time until all nodes are there, as in 5m
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "1m",
+        value_parser = parse_duration,
+        requires = "peers",
+        allow_negative_numbers = true
+    )]
+    pub(crate) meet_within: Duration,
 }
 
 /// Run one query and print its result
@@ -804,6 +830,7 @@ pub(crate) enum BenchCommand {
     Operators(OperatorArguments),
     Served(ServedArguments),
     Nodes(NodesArguments),
+    Load(LoadBenchArguments),
     Emulate(EmulateArguments),
     Scale(ScaleArguments),
     Hostile(HostileArguments),

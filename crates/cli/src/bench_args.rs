@@ -200,6 +200,59 @@ pub(crate) struct NodesArguments {
     pub(crate) data: PathBuf,
 }
 
+/// Measure how fast processes that load together are, each its part of the store, beside one process
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou bench load --universities 40 --nodes 3
+
+The processes share the cores of this machine and send each other what they have over loopback. Data is kept under
+target/bench-data in the current folder, and the stores for the time of the measurement: about 30 MB a university.")]
+pub(crate) struct LoadBenchArguments {
+    /// How many universities
+    #[arg(
+        long,
+        default_value = "5",
+        value_name = "N",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) universities: NonZeroU32,
+    /// How many processes load together
+    #[arg(
+        long,
+        default_value = "3",
+        value_name = "N",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) nodes: NonZeroU32,
+    /// Virtual shards of the store, a power of two
+    #[arg(
+        long,
+        default_value = "64",
+        value_name = "N",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) shards: NonZeroU32,
+    /// How often each way is measured, by turns
+    #[arg(
+        long,
+        default_value = "3",
+        value_name = "N",
+        value_parser = parse_count::<NonZeroUsize>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) rounds: NonZeroUsize,
+    /// Write the report as JSON to this file, too; `-` is standard output, instead of the tables
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Folder for data and stores
+    #[arg(long, value_name = "DIR", default_value = jindou_bench::data::DEFAULT_FOLDER)]
+    pub(crate) data: PathBuf,
+}
+
 /// Measure the throughput of light queries by number of nodes, alone and beside a heavy query
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -213,7 +213,7 @@ fn load(
 
 /// Says what was left out, what was kept though it is odd, and what is in another format than its
 /// name says.
-fn tell_about_text(report: &LoadReport) {
+pub(crate) fn tell_about_text(report: &LoadReport) {
     for mistaken in report.mistaken.iter().take(SHOWN_ERRORS) {
         note!(
             "{}: read as {}, which it looks like, and not as {} (--format decides)",

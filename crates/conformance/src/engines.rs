@@ -68,7 +68,7 @@ pub fn load_files(paths: &[&Path]) -> Result<Database, EngineError> {
 }
 
 /// Loads sources into an empty database in memory, or where `JINDOU_MEMBERS` is set into a store that as many
-/// members of a cluster read.
+/// members of a cluster read, or have parts of.
 ///
 /// # Errors
 /// Whatever the engine says of them.

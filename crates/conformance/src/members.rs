@@ -9,6 +9,7 @@ use std::time::Duration;
 use jindou_engine::ingest::{Progress, Source};
 use jindou_engine::{
     Between, ClusterOptions, Config, Database, EngineError, Fsync, LoadOptions, PeerList,
+    SplitProgress,
 };
 
 /// How long members may take to meet.
@@ -23,30 +24,39 @@ pub struct Members {
     pub count: usize,
     /// They map each other's memory; otherwise all goes over TCP.
     pub maps_memory: bool,
+    /// Each has its part of the store; otherwise all read the whole.
+    pub have_parts: bool,
 }
 
 impl Members {
-    /// Those that `JINDOU_MEMBERS` asks for, as in `3` or `3,tcp`.
+    /// Those that `JINDOU_MEMBERS` asks for, as in `3` or `3,tcp,parts`.
     ///
     /// # Panics
     /// If it says something else.
     #[must_use]
     pub fn of_environment() -> Option<Self> {
         let text = std::env::var("JINDOU_MEMBERS").ok()?;
-        let (count, way) = text.split_once(',').unwrap_or((&text, ""));
-        let count = count.parse().ok().filter(|count| *count > 0);
-        let maps_memory = match way {
-            "" => true,
-            "tcp" => false,
-            _ => panic!("JINDOU_MEMBERS={text}: a number, and `,tcp` where all goes over TCP"),
-        };
-        Some(Self {
+        let mut words = text.split(',');
+        let count = words.next().and_then(|count| count.parse().ok());
+        let count = count.filter(|count| *count > 0);
+        let mut members = Self {
             count: count.unwrap_or_else(|| panic!("JINDOU_MEMBERS={text}: a number")),
-            maps_memory,
-        })
+            maps_memory: true,
+            have_parts: false,
+        };
+        for word in words {
+            match word {
+                "tcp" => members.maps_memory = false,
+                "parts" => members.have_parts = true,
+                _ => panic!(
+                    "JINDOU_MEMBERS={text}: a number, `,tcp` where all goes over TCP, `,parts` where each has its part"
+                ),
+            }
+        }
+        Some(members)
     }
 
-    /// Loads sources into a store that all members read, and gives one of them, at each call another one. The
+    /// Loads sources into a store that all members read, or have parts of, and gives one of them, at each call another one. The
     /// others, and the store, are there for as long as that one.
     ///
     /// # Errors
@@ -68,12 +78,20 @@ impl Members {
             .map(|_| Some(TcpListener::bind("127.0.0.1:0").expect("a port")))
             .collect();
         let peers = peers(&ports);
+        let parts = folder.path().join("parts");
+        if self.have_parts {
+            Database::split(&location, &peers, &parts, &SplitProgress::default())?;
+        }
+        let place = |number: usize| match self.have_parts {
+            true => parts.join(name(number)),
+            false => location.clone(),
+        };
         let asked = ASKED.fetch_add(1, Ordering::Relaxed) % self.count;
         let others = (0..self.count).filter(|number| *number != asked);
         let others: Result<Vec<Database>, EngineError> = others
             .map(|number| {
                 self.member(
-                    &location,
+                    &place(number),
                     &peers,
                     (number, ports[number].take()),
                     config.clone(),
@@ -87,7 +105,7 @@ impl Members {
             let _kept = &kept;
             source
         })));
-        let database = self.member(&location, &peers, (asked, ports[asked].take()), config)?;
+        let database = self.member(&place(asked), &peers, (asked, ports[asked].take()), config)?;
         for member in others.iter().chain([&database]) {
             let has_all = member.wait_for_cluster(PATIENCE);
             assert!(has_all, "they do not meet: {:?}", member.cluster());
@@ -102,7 +120,7 @@ impl Members {
         (number, listener): (usize, Option<TcpListener>),
         config: Config,
     ) -> Result<Database, EngineError> {
-        let database = Database::open_to_read(location, config)?;
+        let database = Database::open_to_join(location, config)?;
         database.join(ClusterOptions {
             peers: peers.clone(),
             secret: None,

@@ -339,6 +339,17 @@ pub enum EngineError {
     /// Nodes cannot ask each other.
     #[error(transparent)]
     Link(#[from] jindou_cluster::LinkError),
+    /// Nodes that are to load together do not.
+    #[error(transparent)]
+    Mesh(#[from] jindou_cluster::MeshError),
+    /// Another node could not do its part of what is done together. Nothing was made at any node.
+    #[error("node {name} failed, and nothing was made: {reason}")]
+    OtherNode {
+        /// Which.
+        name: String,
+        /// What it says.
+        reason: String,
+    },
     /// A table that came from another part of the query, elsewhere, cannot be used.
     #[error("a table from elsewhere cannot be used: {source}")]
     Transport {

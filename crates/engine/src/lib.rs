@@ -39,6 +39,8 @@ mod health;
 mod keys;
 mod large_document;
 mod load;
+#[cfg(target_os = "linux")]
+mod load_part;
 mod merge;
 mod onto;
 mod page;
@@ -102,6 +104,8 @@ pub use jindou_stream::{
     StreamDefinition, TimeSource, host_and_port, is_name, json_bytes,
 };
 pub use load::LoadReport;
+#[cfg(target_os = "linux")]
+pub use load_part::{PartOptions, PartReport};
 pub use merge::MergePolicy;
 pub use page::{Page, PageAnswer, PageRequest};
 pub use parquet_source::{PARQUET_ENDING, parquet_source};

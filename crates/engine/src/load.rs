@@ -71,14 +71,14 @@ impl QuadSink for Sink {
 }
 
 /// What the files hold.
-struct Collected {
-    sinks: Vec<BulkSink>,
-    report: Report,
-    read_time: Duration,
+pub(crate) struct Collected {
+    pub(crate) sinks: Vec<BulkSink>,
+    pub(crate) report: Report,
+    pub(crate) read_time: Duration,
 }
 
 impl Collected {
-    fn read(
+    pub(crate) fn read(
         sources: Vec<Source>,
         options: &LoadOptions,
         progress: &Progress,
@@ -119,7 +119,11 @@ pub(crate) fn release_free_memory() {
 }
 
 /// A report without what has become of the graph.
-fn report(report: Report, [triples, named_quads]: [u64; 2], times: [Duration; 2]) -> LoadReport {
+pub(crate) fn report(
+    report: Report,
+    [triples, named_quads]: [u64; 2],
+    times: [Duration; 2],
+) -> LoadReport {
     let [read_time, build_time] = times;
     LoadReport {
         quads: report.quads,

@@ -62,7 +62,7 @@ pub struct FileBytes {
 }
 
 impl FileBytes {
-    fn of(files: &[StoreFile]) -> Self {
+    pub(crate) fn of(files: &[StoreFile]) -> Self {
         let mut bytes = Self::default();
         for file in files {
             let kind = match file.name.split('-').next() {

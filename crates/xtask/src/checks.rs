@@ -147,7 +147,7 @@ fn on_nodes(root: &Path, summary: &mut Summary) -> anyhow::Result<bool> {
         ways.push((&read, vec![("JINDOU_MEMBERS", "3")]));
         ways.push((
             &read,
-            vec![("JINDOU_MEMBERS", "3,tcp"), ("JINDOU_FORKS", "1")],
+            vec![("JINDOU_MEMBERS", "3,tcp,parts"), ("JINDOU_FORKS", "1")],
         ));
     }
     let mut held = true;

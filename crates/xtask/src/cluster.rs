@@ -8,8 +8,18 @@ use crate::checks::{print_summary, run_tests};
 use crate::program;
 use crate::summary::Summary;
 
-/// Numbers of nodes in one process, each of which the suites with data for each test meet both ways.
-const MEMBERS: [&str; 6] = ["2", "3", "5", "2,tcp", "3,tcp", "5,tcp"];
+/// Numbers of nodes in one process, each of which the suites with data for each test meet both ways, and with parts of
+/// the store.
+const MEMBERS: [&str; 8] = [
+    "2",
+    "3",
+    "5",
+    "2,tcp",
+    "3,tcp",
+    "5,tcp",
+    "3,parts",
+    "5,tcp,parts",
+];
 
 /// Runs the W3C suites over nodes of a cluster in one process, as each of their tests has data of its own, and all else
 /// over server processes; returns whether all held.

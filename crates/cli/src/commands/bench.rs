@@ -16,6 +16,7 @@ use jindou_bench::nodes;
 use jindou_bench::operators::{self, Jindou};
 use jindou_bench::scale::{self, model::Link};
 use jindou_bench::served;
+use jindou_bench::together;
 use jindou_bench::updates;
 use jindou_engine::{NodeFabric, Shards};
 use serde::Serialize;
@@ -24,8 +25,8 @@ use super::bench_streams;
 use crate::args::BenchCommand;
 use crate::bench_args::{
     BenchArguments, BenchChildArguments, EmulateArguments, FabricName, GraphBenchArguments,
-    HostileArguments, MergeBenchArguments, NodesArguments, OperatorArguments, ScaleArguments,
-    ServedArguments, UpdateBenchArguments,
+    HostileArguments, LoadBenchArguments, MergeBenchArguments, NodesArguments, OperatorArguments,
+    ScaleArguments, ServedArguments, UpdateBenchArguments,
 };
 use crate::output;
 
@@ -37,6 +38,7 @@ pub(crate) fn run(command: BenchCommand) -> anyhow::Result<()> {
         BenchCommand::Operators(arguments) => operators(arguments),
         BenchCommand::Served(arguments) => served(&arguments),
         BenchCommand::Nodes(arguments) => nodes(arguments),
+        BenchCommand::Load(arguments) => load(arguments),
         BenchCommand::Emulate(arguments) => emulate(arguments),
         BenchCommand::Scale(arguments) => scale(arguments),
         BenchCommand::Updates(arguments) => updates(arguments),
@@ -138,6 +140,19 @@ fn nodes(arguments: NodesArguments) -> anyhow::Result<()> {
         runs: arguments.runs.get(),
     };
     let report = nodes::measure(&options, note)?;
+    print_report(&report, arguments.json.as_deref())
+}
+
+fn load(arguments: LoadBenchArguments) -> anyhow::Result<()> {
+    let options = together::Options {
+        universities: arguments.universities.get(),
+        folder: arguments.data,
+        nodes: arguments.nodes.get(),
+        shards: Shards::new(arguments.shards.get())?,
+        rounds: arguments.rounds.get(),
+        child: ChildProgram::this(&["bench-child"])?,
+    };
+    let report = together::measure(&options, note)?;
     print_report(&report, arguments.json.as_deref())
 }
 
@@ -319,7 +334,9 @@ pub(crate) fn child(arguments: &BenchChildArguments) -> anyhow::Result<()> {
     if nodes::child(arguments)? {
         return Ok(());
     }
-    if !hostile::child(arguments)? && !child::main(arguments)? {
+    let is_done =
+        hostile::child(arguments)? || together::child(arguments)? || child::main(arguments)?;
+    if !is_done {
         bail!("bench-child is started by `jindou bench` only; use that");
     }
     Ok(())

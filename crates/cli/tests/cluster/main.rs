@@ -3,6 +3,7 @@
 
 mod namespaces;
 mod parts;
+mod together;
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
