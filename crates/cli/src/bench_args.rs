@@ -143,6 +143,7 @@ pub(crate) struct BenchArguments {
 Examples:
   jindou bench nodes --universities 10 --nodes 3
   jindou bench nodes --processes --fabric tcp
+  jindou bench nodes --switches --universities 10
 
 The nodes share this process: nothing travels over a network, and what would is counted.
 With `--fabric tcp` it travels over loopback. With `--processes` each node is a process.")]
@@ -180,6 +181,10 @@ pub(crate) struct NodesArguments {
     /// Have each node be a process that meets the others over loopback
     #[arg(long)]
     pub(crate) processes: bool,
+    /// Measure what each part of the distribution contributes instead, switched on one after the other: one-sided
+    /// reads, rows that go with their whole history, scans of indexes by all nodes, and the choice of the way
+    #[arg(long, conflicts_with = "processes")]
+    pub(crate) switches: bool,
     /// Only queries with this in their name
     #[arg(long, value_name = "PATTERN")]
     pub(crate) only: Option<String>,

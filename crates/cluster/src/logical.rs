@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
 use jindou_exec::{
-    Account, CancellationToken, ForkNode, ForkPolicy, Forks, GraphSource, Limits, MemoryPool,
+    Account, CancellationToken, ForkNode, ForkSettings, Forks, GraphSource, Limits, MemoryPool,
     MessageLimits, Messages, QueryClass, Resources, SpillLimits, SubQuery, TermSource, Terms,
 };
 use jindou_model::{NodeId, SnapshotNumber, TermId};
@@ -24,7 +24,7 @@ pub const READS_PER_MESSAGE_BY_TCP: u32 = 16;
 /// Nodes in one process.
 pub struct LogicalNodes {
     map: ShardMap,
-    policy: ForkPolicy,
+    settings: ForkSettings,
     reads_per_message: u32,
     /// By node.
     workers: Box<[ClassWorkers]>,
@@ -128,13 +128,18 @@ impl LogicalNodes {
     /// # Panics
     /// If the operating system refuses a thread.
     #[must_use]
-    pub fn new(map: ShardMap, policy: ForkPolicy, threads: usize, starts: &ThreadStarts) -> Self {
+    pub fn new(
+        map: ShardMap,
+        settings: ForkSettings,
+        threads: usize,
+        starts: &ThreadStarts,
+    ) -> Self {
         let workers = map.nodes();
         let workers = workers.map(|_| ClassWorkers::new(threads, starts));
         Self {
             workers: workers.collect(),
             map,
-            policy,
+            settings,
             reads_per_message: READS_PER_MESSAGE,
             by_messages: None,
         }
@@ -224,8 +229,8 @@ impl Forks for AtNode {
         }
     }
 
-    fn policy(&self) -> ForkPolicy {
-        self.nodes.policy
+    fn settings(&self) -> ForkSettings {
+        self.nodes.settings
     }
 
     fn reads_per_message(&self) -> u32 {

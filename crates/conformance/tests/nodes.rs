@@ -18,9 +18,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const DEFAULT_CASES: u64 = 200;
 const SHARDS: u32 = 8;
+/// Rows leave their history behind wherever that is a byte; where it is some rows; and never.
+const HISTORY_BYTES: [usize; 4] = [0, 64, 0, usize::MAX];
 
-/// Of a seed: two to five nodes, one of the ways in which rows get to their keys, one of those in which
-/// nodes reach each other's memory, and whether each has all terms or its part of them.
+/// Of a seed: two to five nodes, one of the ways in which rows get to their keys, with how much history, one of
+/// those in which nodes reach each other's memory, who scans index vertices, and whether each has all terms or
+/// its part of them.
 fn config(seed: u64) -> Config {
     let policies = [
         ForkPolicy::Dynamic,
@@ -34,6 +37,9 @@ fn config(seed: u64) -> Config {
     config.fork_policy = policies[(seed / 3 % 4) as usize];
     config.node_fabric =
         [NodeFabric::Local, NodeFabric::SharedMemory, NodeFabric::Tcp][(seed / 2 % 3) as usize];
+    config.fork_history_bytes = HISTORY_BYTES[(seed / 2 % 4) as usize];
+    config.splits_scans = seed % 7 < 5;
+    config.reads_one_sided = seed % 11 < 9;
     config.deal_terms = seed % 4 < 2;
     config.dealt_terms_bytes = [0, 1 << 10, 16 << 20][(seed / 4 % 3) as usize];
     // Sub-queries and all other tables go by way of bytes in one case of five.

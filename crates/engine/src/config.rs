@@ -11,8 +11,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jindou_cluster::{ThreadStart as ClusterStart, ThreadStarts};
 use jindou_exec::{
-    ByClass, CancellationToken, ForkPolicy, GraphSource, MemoryPool, MessageLimits, QueryClass,
-    ServiceCaller, SpillLimits, TermSource, Transport,
+    ByClass, CancellationToken, ForkPolicy, ForkSettings, GraphSource, MemoryPool, MessageLimits,
+    QueryClass, ServiceCaller, SpillLimits, TermSource, Transport,
 };
 use jindou_ingest::{Contexts, ThreadStart};
 use jindou_model::ShardId;
@@ -76,8 +76,17 @@ pub struct Config {
     pub nodes: u32,
     /// How logical nodes reach each other's memory. Default: by copying it within the process.
     pub node_fabric: NodeFabric,
+    /// Nodes read each other's lists where they lie. To be switched off in measurements and tests, where the node
+    /// that has a list is then asked for it by a message. Default: on.
+    pub reads_one_sided: bool,
     /// How rows get to keys that another node has. Default: as is less work.
     pub fork_policy: ForkPolicy,
+    /// Bytes of a table's history that go along to another node, though no step there reads them; of one with more
+    /// only what is read goes, and what is found is joined with the rest. Default: 64 KiB.
+    pub fork_history_bytes: usize,
+    /// Each node scans its part of an index vertex where that is less work. To be switched off in measurements and
+    /// tests, where the node that a query came to then scans all of it. Default: on.
+    pub splits_scans: bool,
     /// Sub-queries of logical nodes, and what they find, go as messages of so many bytes, as between
     /// processes. Default: they are handed over as they are.
     pub fork_messages: Option<MessageLimits>,
@@ -300,7 +309,10 @@ impl Default for Config {
             shards: Shards::ONE,
             nodes: 1,
             node_fabric: NodeFabric::default(),
+            reads_one_sided: true,
             fork_policy: ForkPolicy::default(),
+            fork_history_bytes: ForkSettings::default().history_bytes,
+            splits_scans: true,
             fork_messages: None,
             between_shards: None,
             deal_terms: false,
@@ -413,6 +425,15 @@ pub struct QueryOptions {
 }
 
 impl Config {
+    /// How rows get to other nodes.
+    pub(crate) fn fork_settings(&self) -> ForkSettings {
+        ForkSettings {
+            policy: self.fork_policy,
+            history_bytes: self.fork_history_bytes,
+            splits_scans: self.splits_scans,
+        }
+    }
+
     /// What threads call first that work for queries of other nodes.
     pub(crate) fn thread_starts(&self) -> ThreadStarts {
         let starts = ByClass {

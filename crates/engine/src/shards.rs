@@ -29,7 +29,7 @@ use parking_lot::Mutex;
 
 use self::figures::FiguresOfPart;
 pub(crate) use self::holders::Holders;
-use self::nodes::{Nodes, NodesError, Rows, TermParts};
+use self::nodes::{Nodes, NodesError, ReadShards, Rows, TermParts};
 use self::terms::PartOfWhole;
 use crate::EngineError;
 use crate::config::{Between, BetweenShards, BetweenTerms, Config};
@@ -390,8 +390,12 @@ impl CutGraph {
             Offered::of(part, nodes.of_shard(*shard)).map(Arc::new)
         };
         let offered: Result<Vec<_>, FabricError> = cut.shards.iter().map(offer).collect();
+        let read = ReadShards {
+            own: config.between_shards.is_none(),
+            others: config.reads_one_sided,
+        };
         Ok(Self {
-            readers: nodes.readers(&offered?, config.between_shards.is_some())?,
+            readers: nodes.readers(&offered?, read)?,
             cut: cut.at(snapshot).expect("it is of this base"),
         })
     }

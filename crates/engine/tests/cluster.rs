@@ -105,6 +105,9 @@ fn held(peers: &PeerList, name: &str) -> Option<TcpListener> {
     HELD.with_borrow_mut(|held| held.remove(address))
 }
 
+/// Sets what a test needs otherwise than it is by default.
+type Set = fn(&mut Config);
+
 struct Node<'a> {
     location: &'a Path,
     peers: &'a PeerList,
@@ -112,6 +115,8 @@ struct Node<'a> {
     policy: ForkPolicy,
     maps_memory: bool,
     deal_terms: bool,
+    /// What else is set.
+    set: Set,
     secret: Option<Secret>,
 }
 
@@ -134,6 +139,7 @@ impl Node<'_> {
         let mut config = Config::default();
         config.fork_policy = self.policy;
         config.deal_terms = self.deal_terms;
+        (self.set)(&mut config);
         let database = Database::open_to_read(self.location, config)?;
         database.join(ClusterOptions {
             peers: self.peers.clone(),
@@ -154,16 +160,26 @@ fn node<'a>(location: &'a Path, peers: &'a PeerList, name: &'a str) -> Node<'a> 
         policy: ForkPolicy::Dynamic,
         maps_memory: true,
         deal_terms: false,
+        set: |_| (),
         secret: None,
     }
 }
 
-/// All nodes of a list, which have met.
+/// All nodes of a list, once they have met.
 fn cluster(
     location: &Path,
     peers: &PeerList,
     policy: ForkPolicy,
     maps_memory: bool,
+) -> Vec<Database> {
+    cluster_with((location, peers), (policy, maps_memory), |_| ())
+}
+
+/// [`cluster`], with what else is set.
+fn cluster_with(
+    (location, peers): (&Path, &PeerList),
+    (policy, maps_memory): (ForkPolicy, bool),
+    set: Set,
 ) -> Vec<Database> {
     let databases: Vec<Database> = peers
         .peers()
@@ -172,6 +188,7 @@ fn cluster(
             let node = Node {
                 policy,
                 maps_memory,
+                set,
                 ..node(location, peers, &peer.name)
             };
             node.start().expect("it starts")
@@ -261,6 +278,37 @@ fn each_node_answers_as_a_whole_store_does() {
             }
             nodes.iter().for_each(wait_until_nothing_is_held);
         }
+    }
+}
+
+#[test]
+fn nodes_without_one_sided_reads_histories_or_scans_of_their_own_answer_the_same() {
+    let folder = store();
+    let location = folder.path().join("store");
+    let one = Database::open_to_read(&location, Config::default()).expect("it opens");
+    let ways: [(ForkPolicy, Set); 3] = [
+        (ForkPolicy::InPlace, |config| config.reads_one_sided = false),
+        (ForkPolicy::ForkJoin, |config| config.fork_history_bytes = 0),
+        (ForkPolicy::ForkJoin, |config| config.splits_scans = false),
+    ];
+    for (way, (policy, set)) in ways.into_iter().enumerate() {
+        let peers = list(NODES);
+        let nodes = cluster_with((&location, &peers), (policy, way == 1), set);
+        for database in &nodes {
+            for query in QUERIES {
+                let found = rows(database, query);
+                let found = found.unwrap_or_else(|error| panic!("{query}: {error}"));
+                assert_eq!(found, rows(&one, query).unwrap(), "way {way}: {query}");
+            }
+        }
+        if policy == ForkPolicy::InPlace {
+            let counts = nodes.iter().map(Database::remote_reads);
+            let counts: Vec<_> = counts
+                .map(|counts| (counts.reads, counts.calls > 0))
+                .collect();
+            assert_eq!(counts, [(0, true); NODES]);
+        }
+        nodes.iter().for_each(wait_until_nothing_is_held);
     }
 }
 

@@ -35,14 +35,40 @@ fn both_ways(policy: ForkPolicy) -> [Database; 2] {
     [None, Some(MessageLimits::default())].map(|messages| database_with(policy, NODES, messages))
 }
 
-fn database_with(policy: ForkPolicy, nodes: u32, messages: Option<MessageLimits>) -> Database {
+/// [`both_ways`], and so without the history of rows, which stays where they were forked.
+fn all_ways(policy: ForkPolicy) -> Vec<Database> {
+    let messages = [None, Some(MessageLimits::default())];
+    let without = messages.map(|messages| loaded(policy, (messages, 0), &text()));
+    both_ways(policy).into_iter().chain(without).collect()
+}
+
+fn config(policy: ForkPolicy, nodes: u32, messages: Option<MessageLimits>) -> Config {
     let mut config = Config::default();
     config.fork_messages = messages;
     config.shards = Shards::new(8).expect("a power of two");
     config.nodes = nodes;
     config.fork_policy = policy;
+    config
+}
+
+fn database_with(policy: ForkPolicy, nodes: u32, messages: Option<MessageLimits>) -> Database {
+    load(config(policy, nodes, messages), &text())
+}
+
+/// Data on nodes that send so many bytes of histories along.
+fn loaded(
+    policy: ForkPolicy,
+    (messages, history_bytes): (Option<MessageLimits>, usize),
+    text: &str,
+) -> Database {
+    let mut config = config(policy, NODES, messages);
+    config.fork_history_bytes = history_bytes;
+    load(config, text)
+}
+
+fn load(config: Config, text: &str) -> Database {
     let database = Database::with_config(config);
-    let source = Source::bytes("people.ttl", text().into_bytes());
+    let source = Source::bytes("people.ttl", text.as_bytes().to_vec());
     database
         .load(vec![source], &LoadOptions::default(), &Progress::default())
         .expect("it loads");
@@ -125,7 +151,7 @@ fn wait_until_nothing_is_held(database: &Database) {
 
 #[test]
 fn one_query_has_one_now_and_no_uuid_twice_wherever_its_rows_are() {
-    for database in both_ways(ForkPolicy::ForkJoin) {
+    for database in all_ways(ForkPolicy::ForkJoin) {
         let query = "SELECT ?t ?u { ?a a <http://x/Person> ; <http://x/knows> ?b . \
                      ?b <http://x/knows> ?c BIND(NOW() AS ?t) BIND(UUID() AS ?u) }";
         let QueryResults::Solutions(solutions) = database.query(query).unwrap() else {
@@ -145,7 +171,7 @@ fn one_query_has_one_now_and_no_uuid_twice_wherever_its_rows_are() {
 #[test]
 fn a_reader_that_has_enough_ends_all_sub_queries() {
     let query = format!("{HEAVY} LIMIT 5");
-    for database in both_ways(ForkPolicy::ForkJoin) {
+    for database in all_ways(ForkPolicy::ForkJoin) {
         for _ in 0..20 {
             assert_eq!(asked(&database, &query).unwrap().0, 5);
         }
@@ -187,7 +213,7 @@ fn what_no_array_says_other_nodes_are_asked_by_messages() {
 fn what_ends_a_sub_query_ends_the_query_by_its_name() {
     let product = "SELECT (COUNT(*) AS ?n) { ?a <http://x/knows> ?b . ?c <http://x/knows> ?d . \
                    FILTER(STR(?a) < STR(?d)) }";
-    for database in both_ways(ForkPolicy::ForkJoin) {
+    for database in all_ways(ForkPolicy::ForkJoin) {
         let limit = Duration::from_millis(100);
         let timed = QueryOptions {
             timeout: Some(limit),
@@ -250,7 +276,8 @@ fn one_table_on_the_way_is_enough_for_chains_that_feed_each_other() {
     assert!(expected > 10 * PEOPLE);
     let as_they_are = database(ForkPolicy::ForkJoin, NODES);
     let as_messages = database_with(ForkPolicy::ForkJoin, NODES, Some(limits));
-    for database in [as_they_are, as_messages] {
+    let without_history = loaded(ForkPolicy::ForkJoin, (Some(limits), 0), &text());
+    for database in [as_they_are, as_messages, without_history] {
         for query in [fed, HEAVY] {
             let rows = asked(&database, query).unwrap().0;
             assert_eq!(rows, if query == fed { expected } else { 4 * PEOPLE });
@@ -273,6 +300,59 @@ fn a_message_that_is_too_large_ends_its_query_by_name() {
         "{ended:?}"
     );
     wait_until_nothing_is_held(&database);
+}
+
+/// Everybody has three names, and a city is in a land.
+fn citizens() -> String {
+    let person = |number: usize| {
+        format!(
+            "<http://x/p{number:05}> a <http://x/Person> ; <http://x/first> \"a{number}\" ; \
+             <http://x/middle> \"b{number}\" ; <http://x/last> \"c{number}\" .\n"
+        )
+    };
+    let city = "<http://x/city> <http://x/in> <http://x/land> .\n".to_owned();
+    (0..PEOPLE).map(person).chain([city]).collect()
+}
+
+#[test]
+fn a_history_that_is_larger_than_it_may_be_stays_and_is_joined_with_what_is_found() {
+    // The names are read where people are, and the land where the city is.
+    const WIDE: &str = "SELECT * { ?a a <http://x/Person> ; <http://x/first> ?f ; <http://x/middle> ?m ; \
+                        <http://x/last> ?l BIND(<http://x/city> AS ?c) OPTIONAL { ?c <http://x/in> ?land } }";
+    let answer = |database: &Database| {
+        let QueryResults::Solutions(mut solutions) = database.query(WIDE).unwrap() else {
+            panic!("a SELECT");
+        };
+        let rows = solutions.by_ref();
+        let mut rows: Vec<String> = rows.map(|row| format!("{:?}", row.unwrap())).collect();
+        rows.sort_unstable();
+        (rows, solutions.forked())
+    };
+    let text = citizens();
+    for messages in [None, Some(MessageLimits::default())] {
+        let asked = |history_bytes| {
+            let of_history = (messages, history_bytes);
+            let database = loaded(ForkPolicy::ForkJoin, of_history, &text);
+            let answer = answer(&database);
+            wait_until_nothing_is_held(&database);
+            answer
+        };
+        let (rows, whole) = asked(usize::MAX);
+        assert_eq!(rows.len(), PEOPLE);
+        let (by_default, sent) = asked(Config::default().fork_history_bytes);
+        assert!(
+            by_default == rows,
+            "other rows with what is sent by default"
+        );
+        assert!(sent.bytes <= whole.bytes, "{sent:?} and {whole:?}");
+        let (joined, without) = asked(0);
+        assert!(joined == rows, "other rows without histories");
+        // Of five columns only the city goes, once a table.
+        assert!(
+            10 * without.bytes < whole.bytes,
+            "{without:?} and {whole:?}"
+        );
+    }
 }
 
 #[test]

@@ -459,7 +459,7 @@ impl<'a> Builder<'a> {
             return Err(input);
         };
         let key = fork_key(&steps[index].step, self.cx);
-        if key.is_empty() || forks.policy() == ForkPolicy::InPlace {
+        if key.is_empty() || forks.settings().policy == ForkPolicy::InPlace {
             return Err(input);
         }
         let fan_out = steps[index].rows / place.rows_before(index).max(1.0);

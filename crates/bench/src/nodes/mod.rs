@@ -7,6 +7,7 @@
 
 #[cfg(target_os = "linux")]
 mod processes;
+pub mod switches;
 
 use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
@@ -177,20 +178,20 @@ impl Places {
 
     /// The data on one node, or on several that have rows get to their keys so.
     fn load(&self, options: &Options, policy: Option<ForkPolicy>) -> Result<Asked, BenchError> {
-        let mut config = settings(options.heavy_priority);
-        if let Some(policy) = policy {
-            if let Some(child) = &options.processes {
-                return self.start(options, policy, child);
-            }
-            config.shards = options.shards;
-            config.nodes = options.nodes;
-            config.node_fabric = options.fabric;
-            config.fork_policy = policy;
-        }
+        let config = match (policy, &options.processes) {
+            (None, _) => settings(options.heavy_priority),
+            (Some(policy), Some(child)) => return self.start(options, policy, child),
+            (Some(policy), None) => on_logical_nodes(options, policy),
+        };
+        self.load_with(config).map(Asked::Logical)
+    }
+
+    /// The data in a database of these settings.
+    fn load_with(&self, config: Config) -> Result<Database, BenchError> {
         let database = Database::with_config(config);
         let source = vec![Source::path(&self.file)];
         database.load(source, &LoadOptions::default(), &Progress::default())?;
-        Ok(Asked::Logical(database))
+        Ok(database)
     }
 
     #[cfg(target_os = "linux")]
@@ -235,7 +236,43 @@ fn settings(heavy_priority: Option<HeavyPriority>) -> Config {
     })
 }
 
-/// Measures.
+/// The settings of a database on logical nodes.
+fn on_logical_nodes(options: &Options, policy: ForkPolicy) -> Config {
+    let mut config = settings(options.heavy_priority);
+    config.shards = options.shards;
+    config.nodes = options.nodes;
+    config.node_fabric = options.fabric;
+    config.fork_policy = policy;
+    config
+}
+
+/// The queries that are to be asked, with their names.
+fn wanted(only: Option<&str>) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let is_wanted = move |name: &str| only.is_none_or(|only| name.contains(only));
+    QUERIES.into_iter().filter(move |(name, _)| is_wanted(name))
+}
+
+/// The median of each way's medians in milliseconds, of a query with its name and the rows that are right.
+fn medians<const WAYS: usize>(
+    (name, text, rows): (&str, &str, u64),
+    ways: [(&Database, &'static str); WAYS],
+    runs: u32,
+) -> Result<[f64; WAYS], BenchError> {
+    let mut medians = ways.map(|_| Vec::with_capacity(ROUNDS));
+    for _ in 0..ROUNDS {
+        for ((database, way), medians) in ways.iter().zip(&mut medians) {
+            let what = (name, *way, rows);
+            let timing = run::timed(what, runs, || run::as_ids(database, text, 1))?;
+            medians.push(timing.median_ms);
+        }
+    }
+    Ok(medians.map(|mut medians| {
+        medians.sort_unstable_by(f64::total_cmp);
+        medians[ROUNDS / 2]
+    }))
+}
+
+/// Measures the ways in which rows get to their keys.
 ///
 /// # Errors
 /// Any [`BenchError`]; [`BenchError::RowsDiffer`] means a wrong answer.
@@ -254,33 +291,17 @@ pub fn measure(options: &Options, mut note: impl FnMut(&str)) -> Result<NodesRep
     let [one, dynamic, in_place, fork_join] =
         [&one, &dynamic, &in_place, &fork_join].map(Asked::database);
     let mut figures = Vec::with_capacity(QUERIES.len());
-    let is_wanted = |name: &str| {
-        options
-            .only
-            .as_deref()
-            .is_none_or(|only| name.contains(only))
-    };
-    for (name, text) in QUERIES.into_iter().filter(|(name, _)| is_wanted(name)) {
+    for (name, text) in wanted(options.only.as_deref()) {
         note(name);
         let rows = run::as_ids(one, text, 1)?.rows;
         let ways = [
-            (one, None),
-            (dynamic, Some(ForkPolicy::Dynamic)),
-            (in_place, Some(ForkPolicy::InPlace)),
-            (fork_join, Some(ForkPolicy::ForkJoin)),
+            (one, way(None)),
+            (dynamic, way(Some(ForkPolicy::Dynamic))),
+            (in_place, way(Some(ForkPolicy::InPlace))),
+            (fork_join, way(Some(ForkPolicy::ForkJoin))),
         ];
-        let mut medians = ways.map(|_| Vec::with_capacity(ROUNDS));
-        for _ in 0..ROUNDS {
-            for ((database, policy), medians) in ways.iter().zip(&mut medians) {
-                let what = (name, way(*policy), rows);
-                let timing = run::timed(what, options.runs, || run::as_ids(database, text, 1))?;
-                medians.push(timing.median_ms);
-            }
-        }
-        let [one_ms, dynamic_ms, in_place_ms, fork_join_ms] = medians.map(|mut medians| {
-            medians.sort_unstable_by(f64::total_cmp);
-            medians[ROUNDS / 2]
-        });
+        let [one_ms, dynamic_ms, in_place_ms, fork_join_ms] =
+            medians((name, text, rows), ways, options.runs)?;
         figures.push(NodesFigures {
             name: name.to_owned(),
             rows,
@@ -381,43 +402,48 @@ impl Display for NodesReport {
             ]);
         }
         writeln!(f, "{times}")?;
-        let mut traffic = Table::new([
-            "query",
-            "",
-            "sub-queries",
-            "rows sent",
-            "kB sent",
-            "reads",
-            "kB read",
-            "batches",
-            "calls",
-            "messages",
-            "kB in them",
-        ]);
-        for figures in &self.figures {
-            let ways = [
-                ("dynamic", figures.dynamic),
-                ("in place", figures.in_place),
-                ("fork-join", figures.fork_join),
-            ];
-            for (way, sent) in ways {
-                traffic.row([
-                    figures.name.clone(),
-                    way.to_owned(),
-                    sent.sub_queries.to_string(),
-                    sent.rows.to_string(),
-                    (sent.bytes / 1000).to_string(),
-                    sent.reads.to_string(),
-                    (sent.read_bytes / 1000).to_string(),
-                    sent.read_batches.to_string(),
-                    sent.calls.to_string(),
-                    sent.messages.to_string(),
-                    (sent.message_bytes / 1000).to_string(),
-                ]);
-            }
-        }
-        write!(f, "{traffic}")
+        let ways = self.figures.iter().flat_map(|figures| {
+            [
+                (&figures.name, "dynamic", figures.dynamic),
+                (&figures.name, "in place", figures.in_place),
+                (&figures.name, "fork-join", figures.fork_join),
+            ]
+        });
+        write!(f, "{}", traffic_table(ways))
     }
+}
+
+/// What went for queries, by their names, in each of several ways.
+fn traffic_table<'a>(sent: impl Iterator<Item = (&'a String, &'a str, Traffic)>) -> Table {
+    let mut table = Table::new([
+        "query",
+        "",
+        "sub-queries",
+        "rows sent",
+        "kB sent",
+        "reads",
+        "kB read",
+        "batches",
+        "calls",
+        "messages",
+        "kB in them",
+    ]);
+    for (name, way, sent) in sent {
+        table.row([
+            name.clone(),
+            way.to_owned(),
+            sent.sub_queries.to_string(),
+            sent.rows.to_string(),
+            (sent.bytes / 1000).to_string(),
+            sent.reads.to_string(),
+            (sent.read_bytes / 1000).to_string(),
+            sent.read_batches.to_string(),
+            sent.calls.to_string(),
+            sent.messages.to_string(),
+            (sent.message_bytes / 1000).to_string(),
+        ]);
+    }
+    table
 }
 
 #[cfg(test)]

@@ -139,8 +139,11 @@ fn nodes(arguments: NodesArguments) -> anyhow::Result<()> {
         only: arguments.only,
         runs: arguments.runs.get(),
     };
-    let report = nodes::measure(&options, note)?;
-    print_report(&report, arguments.json.as_deref())
+    let json = arguments.json.as_deref();
+    match arguments.switches {
+        true => print_report(&nodes::switches::measure(&options, note)?, json),
+        false => print_report(&nodes::measure(&options, note)?, json),
+    }
 }
 
 fn load(arguments: LoadBenchArguments) -> anyhow::Result<()> {

@@ -129,7 +129,8 @@ impl Views {
         }
         let fabric = Arc::clone(&member.fabric) as Arc<dyn Fabric>;
         let mut reader = OneSided::new(member.map.shards(), &fabric, &member.counts);
-        for (node, (link, bases)) in (0..).map(NodeId).zip(self.links.iter().zip(&self.bases)) {
+        let others = (0..).map(NodeId).zip(self.links.iter().zip(&self.bases));
+        for (node, (link, bases)) in others.filter(|_| member.options.reads_one_sided) {
             let (Some(link), Some(first)) = (link, bases.first()) else {
                 continue;
             };

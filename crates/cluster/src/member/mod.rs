@@ -21,7 +21,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use jindou_exec::{
-    ExecError, ForkNode, ForkPolicy, Forks, GraphSource, Messages, QueryClass, SubQuery, TermSource,
+    ExecError, ForkNode, ForkSettings, Forks, GraphSource, Messages, QueryClass, SubQuery,
+    TermSource,
 };
 use jindou_fabric::FabricError;
 use jindou_fabric::process::ProcessFabric;
@@ -60,8 +61,10 @@ pub struct MemberOptions {
     pub secret: Option<Secret>,
     /// The version of this program.
     pub version: String,
+    /// It reads the lists of others where they lie; otherwise it asks for them.
+    pub reads_one_sided: bool,
     /// How rows get to keys that another node has.
-    pub policy: ForkPolicy,
+    pub settings: ForkSettings,
     /// Threads for sub-queries of others, of each class.
     pub threads: usize,
     /// What threads for queries of others call first.
@@ -576,8 +579,8 @@ impl Forks for AtMember {
         }
     }
 
-    fn policy(&self) -> ForkPolicy {
-        self.member.options.policy
+    fn settings(&self) -> ForkSettings {
+        self.member.options.settings
     }
 
     fn reads_per_message(&self) -> u32 {

@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jindou_exec::{ForkPolicy, MessageLimits, SpillLimits};
+use jindou_exec::{ForkSettings, MessageLimits, SpillLimits};
 use jindou_fabric::Region;
 use jindou_fabric::process::{ProcessFabric, ProcessOptions};
 use jindou_fabric::remote::{Fabric, Registration};
@@ -94,7 +94,8 @@ fn start(
         here,
         secret: None,
         version: "0".to_owned(),
-        policy: ForkPolicy::Dynamic,
+        reads_one_sided: true,
+        settings: ForkSettings::default(),
         threads: 1,
         starts: ThreadStarts::new(|_| Arc::new(|| ())),
         dealt_terms_bytes: 0,

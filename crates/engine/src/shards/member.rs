@@ -114,7 +114,8 @@ impl Membership {
                 here: options.node,
                 secret: options.secret,
                 version: env!("CARGO_PKG_VERSION").to_owned(),
-                policy: config.fork_policy,
+                reads_one_sided: config.reads_one_sided,
+                settings: config.fork_settings(),
                 threads: config.threads,
                 starts: config.thread_starts(),
                 forks: ForkMessages {

@@ -33,6 +33,13 @@ pub(super) struct TermParts<'a> {
     pub(super) pool: Option<&'a Arc<MemoryPool>>,
 }
 
+/// Of which shards a node reads the lists where they lie; those of others it asks for.
+#[derive(Clone, Copy)]
+pub(super) struct ReadShards {
+    pub(super) own: bool,
+    pub(super) others: bool,
+}
+
 /// Logical nodes, and how each reads and asks the others.
 pub(super) struct Nodes {
     logical: Arc<LogicalNodes>,
@@ -84,7 +91,12 @@ impl Nodes {
         for here in 0..nodes.len() {
             nodes[here].links = links(&nodes, here, options)?;
         }
-        let logical = LogicalNodes::new(map, config.fork_policy, threads, &config.thread_starts());
+        let logical = LogicalNodes::new(
+            map,
+            config.fork_settings(),
+            threads,
+            &config.thread_starts(),
+        );
         let logical = match config.node_fabric {
             NodeFabric::Local | NodeFabric::SharedMemory => logical,
             NodeFabric::Tcp => logical.with_reads_per_message(READS_PER_MESSAGE_BY_TCP),
@@ -120,15 +132,15 @@ impl Nodes {
         sums.fold(RemoteReads::default(), RemoteReads::and)
     }
 
-    /// What reads the lists of shards at each node, by node: they lie where they are `offered`, by shard. Those of
-    /// its own, too, unless they are to be `asked`.
+    /// What reads the lists of shards at each node, by node, as far as they are to be `read`: they lie where they
+    /// are `offered`, by shard.
     ///
     /// # Errors
     /// [`EngineError::Fabric`] where a node cannot open the memory of another one.
     pub(super) fn readers(
         &self,
         offered: &[Arc<Offered>],
-        are_asked: bool,
+        read: ReadShards,
     ) -> Result<Vec<Arc<OneSided>>, EngineError> {
         let map = self.logical.map();
         let reader = |here: NodeId| {
@@ -136,7 +148,11 @@ impl Nodes {
             let mut reader = OneSided::new(map.shards(), &node.fabric, &node.counts);
             for (shard, offered) in map.shards().all().zip(offered) {
                 let holder = map.holder(shard);
-                if holder != here || !are_asked {
+                let is_read = match holder == here {
+                    true => read.own,
+                    false => read.others,
+                };
+                if is_read {
                     let kept = Arc::clone(offered) as _;
                     reader.attach((shard, holder), offered.publication(), kept)?;
                 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jindou_model::SnapshotNumber;
+use jindou_plan::physical::Var;
 use jindou_plan::{DecodedSteps, PlanSizes, decode_steps, decoded_bytes};
 
-use super::chain::{Encoded, ForkedChain, Rest, Steps};
+use super::chain::{Encoded, ForkedChain, Rest, Shape, Steps};
 use super::messages::{ForkNode, QueryId, QueryPart, Registered};
 use super::outbox::Outbox;
 use super::replies::Replies;
@@ -21,7 +22,7 @@ use crate::{ExecError, GraphSource, Terms, Transport};
 
 /// Columns of a table at most: some operators have one more for themselves, and each has a number of 16
 /// bits.
-const MOST_COLUMNS: u32 = u16::MAX as u32;
+pub(super) const MOST_COLUMNS: u32 = u16::MAX as u32;
 
 /// What a node has for a sub-query of another one's query.
 pub struct Resources {
@@ -82,7 +83,7 @@ impl Arrived {
         self.has_run = true;
         match self.sub_query(resources) {
             Ok(Some((sub_query, cx))) => sub_query.run_with(&cx),
-            Ok(None) => self.refuse(None),
+            Ok(None) => self.refuse(self.lost_query()),
             Err(error) => self.refuse(Some(error)),
         }
     }
@@ -97,6 +98,13 @@ impl Arrived {
     pub fn fail(mut self, error: ExecError) {
         self.has_run = true;
         self.refuse(Some(error));
+    }
+
+    /// Its query has ended here, and its reader, who joins rows for the query at another node, may not know of that.
+    fn lost_query(&self) -> Option<ExecError> {
+        let SubQueryHead { chain, query, .. } = self.head;
+        let node = self.node.here();
+        (chain.node() != query.node()).then_some(ExecError::NodeLost { node })
     }
 
     /// It ends before it began.
@@ -132,7 +140,11 @@ impl Arrived {
         let steps = decode_steps(steps).map_err(SubQueryWireError::from)?;
         let chain = self.chain(steps, held, &cx)?;
         // Those rows that stand for several are handed to nobody but who counts them.
-        let table = wire::table_of(table, chain.width, false, &cx)?;
+        let shape = Shape {
+            counted: false,
+            ..chain.shape
+        };
+        let table = wire::table_of(table, shape, &cx)?;
         let SubQueryHead {
             query,
             chain: of,
@@ -142,7 +154,7 @@ impl Arrived {
         let window = self.node.join_window(of, query);
         if self.node.has_ended(query) {
             // It ended meanwhile, with the windows that there were.
-            window.close();
+            window.close_with_query();
         }
         let replies = Outbox::new(&self.node, window, (of, id), cx.shared());
         let sub_query = SubQuery {
@@ -247,17 +259,19 @@ impl Arrived {
         }
         self.check_columns(variables, own_columns, &needed)?;
         Ok(ForkedChain {
-            steps: Steps::Decoded(steps),
+            steps: Arc::new(Steps::Decoded { steps, _held: held }),
             needed,
-            counted: self.head.counted,
+            shape: Shape {
+                width: self.head.width as usize,
+                counted: self.head.counted,
+                origin: self.head.origin.map(Var),
+            },
             variables,
-            width: self.head.width as usize,
             hidden: self.head.hidden,
             rows_before: self.head.rows_before,
             stack,
             cx: Arc::clone(cx),
             encoded: Encoded::default(),
-            _held: Some(held),
         })
     }
 
@@ -271,12 +285,18 @@ impl Arrived {
     ) -> Result<(), ExecError> {
         let (width, hidden) = (self.head.width, usize::from(self.head.hidden));
         let most_words = width.div_ceil(u64::BITS) as usize;
+        let is_free = |origin: u16| {
+            let origin = usize::from(origin);
+            hidden + own_columns <= origin && origin < width as usize
+        };
         if width >= MOST_COLUMNS {
             Err(mismatch("for more columns than any table has"))
         } else if hidden < variables {
             Err(mismatch("a column for itself that is a variable's"))
         } else if hidden + own_columns > width as usize {
             Err(mismatch("for too few columns"))
+        } else if !self.head.origin.is_none_or(is_free) {
+            Err(mismatch("with rows of others in a column that is not free"))
         } else if needed.words().len() > most_words
             || needed.iter().any(|var| u32::from(var.0) >= width)
         {

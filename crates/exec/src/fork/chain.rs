@@ -3,14 +3,16 @@
 use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 
-use jindou_plan::physical::PlannedStep;
+use jindou_plan::physical::{PlannedStep, Var};
 use jindou_plan::{DecodedSteps, PlanSizes, Stack, encode_steps};
 use rustc_hash::FxHashMap;
 
-use super::SubQuery;
+use super::history::{History, Parted};
 use super::inbox::Inbox;
+use super::rejoin::Rejoin;
 use super::replies::Replies;
 use super::wire::SubQueryWireError;
+use super::{Forks, SubQuery};
 use crate::ExecError;
 use crate::context::{Booked, Context};
 use crate::operator::{Boxed, Builder, Operator};
@@ -22,14 +24,12 @@ const MOST_LIGHT_ROWS: u64 = 1 << 14;
 
 /// What each node needs to go on with a chain of steps.
 pub(crate) struct ForkedChain {
-    pub(super) steps: Steps,
+    pub(super) steps: Arc<Steps>,
     /// The variables wanted behind all steps.
     pub(super) needed: VarSet,
-    /// The last step may give rows once each, with their numbers.
-    pub(super) counted: bool,
-    /// How many variables the plan has, and columns its tables.
+    pub(super) shape: Shape,
+    /// How many variables the plan has.
     pub(super) variables: usize,
-    pub(super) width: usize,
     /// The first column that the steps may use for themselves.
     pub(super) hidden: u16,
     /// Rows expected before the first step.
@@ -39,14 +39,27 @@ pub(crate) struct ForkedChain {
     pub(super) cx: Arc<Context>,
     /// The steps from one on as bytes, by that one.
     pub(super) encoded: Encoded,
-    /// What they take, where they came as bytes.
-    pub(super) _held: Option<Booked>,
+}
+
+/// What the tables of a chain have.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    /// Columns.
+    pub(super) width: usize,
+    /// The last step may give rows once each, with their numbers.
+    pub(super) counted: bool,
+    /// The column that says which of the rows that stayed where the chain was forked each row belongs to.
+    pub(super) origin: Option<Var>,
 }
 
 /// Steps of a plan that is here, or of one of another node.
 pub(super) enum Steps {
     Planned(Arc<[PlannedStep]>),
-    Decoded(DecodedSteps),
+    Decoded {
+        steps: DecodedSteps,
+        /// What they take.
+        _held: Booked,
+    },
 }
 
 impl Deref for Steps {
@@ -55,7 +68,7 @@ impl Deref for Steps {
     fn deref(&self) -> &[PlannedStep] {
         match self {
             Self::Planned(steps) => steps,
-            Self::Decoded(steps) => steps,
+            Self::Decoded { steps, .. } => steps,
         }
     }
 }
@@ -70,17 +83,19 @@ impl ForkedChain {
         (needed, counted): (&VarSet, bool),
     ) -> Self {
         Self {
-            steps: Steps::Planned(Arc::clone(steps)),
+            steps: Arc::new(Steps::Planned(Arc::clone(steps))),
             needed: needed.clone(),
-            counted,
+            shape: Shape {
+                width: builder.width(),
+                counted,
+                origin: None,
+            },
             variables: builder.variable_count(),
-            width: builder.width(),
             hidden: builder.next_hidden(),
             rows_before: 1.0,
             stack: cx.stack,
             cx: Arc::clone(cx),
             encoded: Encoded::default(),
-            _held: None,
         }
     }
 
@@ -136,7 +151,8 @@ impl Rest {
         let chain = &self.chain;
         let feed = Feed::default();
         feed.put(table);
-        let mut builder = Builder::for_rest(cx, (chain.variables, chain.width), chain.hidden);
+        let Shape { width, counted, .. } = chain.shape;
+        let mut builder = Builder::for_rest(cx, (chain.variables, width), chain.hidden);
         let place = ForkPlace {
             chain: Arc::clone(chain),
             replies: Arc::clone(replies),
@@ -144,7 +160,7 @@ impl Rest {
             own_scan: self.own_scan,
         };
         let needed = &chain.needed;
-        builder.forked_steps(Box::new(feed), &chain.steps, needed, chain.counted, place)
+        builder.forked_steps(Box::new(feed), &chain.steps, needed, counted, place)
     }
 }
 
@@ -162,7 +178,7 @@ pub(crate) struct ForkPlace {
 impl ForkPlace {
     /// At the beginning of a chain, with nothing under way, and where its sub-queries come together.
     pub(crate) fn new(chain: ForkedChain) -> (Self, JoinForks) {
-        let inbox = Arc::new(Inbox::new(chain.width, chain.counted));
+        let inbox = Arc::new(Inbox::new(chain.shape));
         let place = Self {
             chain: Arc::new(chain),
             replies: Arc::clone(&inbox) as Arc<dyn Replies>,
@@ -200,6 +216,27 @@ impl ForkPlace {
             settled: false,
             has_left: false,
         }
+    }
+
+    /// What goes on at another node of rows that go without their history, from a step on. What it finds is joined
+    /// with what stayed by threads of the node that sees the others as `forks`.
+    pub(super) fn sub_query_of_part(
+        &self,
+        (from, history): (usize, &History),
+        parted: Parted,
+        forks: &Arc<dyn Forks>,
+    ) -> SubQuery {
+        let inbox = Arc::new(Inbox::new(history.chain().shape));
+        let place = Self {
+            chain: Arc::clone(history.chain()),
+            replies: Arc::clone(&inbox) as Arc<dyn Replies>,
+            from,
+            own_scan: false,
+        };
+        let sub_query = place.sub_query(from, false, parted.goes);
+        let here = (&self.chain.cx, forks);
+        Rejoin::begin(&inbox, parted.stayed, &self.replies, here);
+        sub_query
     }
 }
 

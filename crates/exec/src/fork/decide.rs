@@ -9,7 +9,7 @@ use crate::context::Context;
 
 /// True if rows may go on at other nodes.
 pub(crate) fn may_fork(forks: &dyn Forks) -> bool {
-    forks.nodes() > 1 && forks.policy() != ForkPolicy::InPlace
+    forks.nodes() > 1 && forks.settings().policy != ForkPolicy::InPlace
 }
 
 /// A chain that is expected to read one in so many of the lists from which on rows are better sent is not made ready
@@ -22,7 +22,7 @@ pub(crate) fn is_made_ready(steps: &[PlannedStep], before: f64, forks: &dyn Fork
         .iter()
         .map(|planned| planned.rows)
         .fold(before, f64::max);
-    match forks.policy() {
+    match forks.settings().policy {
         ForkPolicy::InPlace => false,
         ForkPolicy::ForkJoin => true,
         ForkPolicy::Dynamic => {
@@ -80,14 +80,14 @@ pub(crate) fn forks_scan(steps: &[PlannedStep], forks: &dyn Forks) -> bool {
         return false;
     };
     let is_scan = matches!(&first.step, Step::Bind { sides, .. } if sides.is_empty());
-    let is_worth_it = match forks.policy() {
+    let is_worth_it = match forks.settings().policy {
         ForkPolicy::InPlace => false,
         ForkPolicy::ForkJoin => true,
         ForkPolicy::Dynamic => {
             first.rows * f64::from(READS_PER_KEY) > f64::from(cost_of_forks(forks))
         }
     };
-    is_scan && is_worth_it && may_fork(forks)
+    is_scan && is_worth_it && forks.settings().splits_scans && may_fork(forks)
 }
 
 /// True if a chain of these steps goes on where it is, as only its own node has what they ask for: other
@@ -138,7 +138,7 @@ mod tests {
     use jindou_model::{NodeId, SnapshotNumber, TermId};
 
     use super::*;
-    use crate::{QueryClass, SubQuery};
+    use crate::{ForkSettings, QueryClass, SubQuery};
 
     struct Nodes(u32, ForkPolicy);
 
@@ -159,8 +159,11 @@ mod tests {
             NodeId(0)
         }
 
-        fn policy(&self) -> ForkPolicy {
-            self.1
+        fn settings(&self) -> ForkSettings {
+            ForkSettings {
+                policy: self.1,
+                ..ForkSettings::default()
+            }
         }
 
         fn reads_per_message(&self) -> u32 {

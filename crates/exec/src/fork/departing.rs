@@ -41,8 +41,7 @@ fn written(
     let steps = rest.chain.encoded(rest.from)?;
     let ForkedChain {
         needed,
-        counted,
-        width,
+        shape,
         hidden,
         ..
     } = &*rest.chain;
@@ -57,8 +56,9 @@ fn written(
         snapshot: forks.snapshot().0,
         nanoseconds_left: nanoseconds.map(|left| u64::try_from(left).unwrap_or(u64::MAX)),
         own_scan: rest.own_scan,
-        counted: *counted,
-        width: u32::try_from(*width).expect("fewer than 2^32 columns"),
+        counted: shape.counted,
+        width: u32::try_from(shape.width).expect("fewer than 2^32 columns"),
+        origin: shape.origin.map(|var| var.0),
         hidden: *hidden,
         needed: needed.words().to_vec(),
         rows_before: rest.chain.rows_before(rest.from),

@@ -6,13 +6,15 @@
 //! has an id, and all have ended when none is missing.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::Duration;
 
 use jindou_model::NodeId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::chain::Shape;
 use super::messages::{ChainId, ForkNode, SubQueryId};
+use super::rejoin::{self, Rejoin};
 use super::replies::{Pushed, Replies, Resume};
 use super::wire::{self, SubQueryWireError, Work};
 use crate::ExecError;
@@ -28,10 +30,8 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// Where the sub-queries of one chain leave what they find.
 pub(super) struct Inbox {
-    /// Columns of the chain's tables.
-    width: usize,
-    /// Rows may stand for several each.
-    counted: bool,
+    /// Of the chain's tables.
+    shape: Shape,
     state: Mutex<State>,
     /// Something came, or a sub-query ended.
     arrived: Condvar,
@@ -73,6 +73,10 @@ struct State {
     waiting: FxHashMap<u32, usize>,
     /// Sub-queries of this process that have no room for what they found.
     aside: VecDeque<Resume>,
+    /// The reader, where it is no thread that waits.
+    reader: Option<Arc<Rejoin>>,
+    /// Those who join rows for this reader.
+    rejoins: Vec<Weak<Rejoin>>,
     /// Nobody reads any more.
     closed: bool,
 }
@@ -112,11 +116,9 @@ impl State {
 }
 
 impl Inbox {
-    /// For tables of so many columns, whose rows may stand for several each if they are `counted`.
-    pub(super) fn new(width: usize, counted: bool) -> Self {
+    pub(super) fn new(shape: Shape) -> Self {
         Self {
-            width,
-            counted,
+            shape,
             state: Mutex::default(),
             arrived: Condvar::new(),
             by_messages: OnceLock::new(),
@@ -127,6 +129,27 @@ impl Inbox {
         self.state
             .lock()
             .expect("no thread panics while it holds replies")
+    }
+
+    /// Wakes the reader.
+    fn wake(&self, state: MutexGuard<'_, State>) {
+        let reader = state.reader.clone();
+        drop(state);
+        self.arrived.notify_all();
+        if let Some(reader) = reader {
+            reader.wake();
+        }
+    }
+
+    /// Has a reader be woken that does not wait, until this is closed.
+    pub(super) fn set_reader(&self, reader: Arc<Rejoin>) {
+        self.lock().reader = Some(reader);
+    }
+
+    /// True once all sub-queries have ended and nothing of theirs is left to be read.
+    pub(super) fn has_ended(&self) -> bool {
+        let state = self.lock();
+        state.under_way == 0 && state.tables.is_empty() && state.failure.is_none()
     }
 
     /// Tables that wait.
@@ -173,7 +196,7 @@ impl Inbox {
                 from, ref bytes, ..
             } => (from, bytes),
         };
-        let table = wire::rows_of_reply(bytes, self.width, self.counted, cx);
+        let table = wire::rows_of_reply(bytes, self.shape, cx);
         if let Some(by) = self.by_messages.get() {
             by.node.credit(from, by.chain, 1, 0);
         }
@@ -188,8 +211,11 @@ impl Inbox {
             state.elsewhere.is_empty() && state.waiting.values().all(|count| *count == 0);
         state.tables.clear();
         let aside = std::mem::take(&mut state.aside);
+        let rejoins = std::mem::take(&mut state.rejoins);
+        let _reader = state.reader.take();
         drop(state);
         aside.into_iter().for_each(|resume| resume());
+        rejoin::wake_all(rejoins);
         if let Some(by) = self.by_messages.get()
             && !was_closed
         {
@@ -217,7 +243,7 @@ impl Inbox {
             Ok(_held) if !is_too_many => {
                 let message = Waiting::Message { from, bytes, _held };
                 state.tables.push_back(message);
-                self.arrived.notify_one();
+                self.wake(state);
             }
             Ok(_) => {
                 drop(state);
@@ -240,10 +266,10 @@ impl Inbox {
         let mut state = self.lock();
         state.ended(id, had);
         let known = state.elsewhere.len() + state.ended_early.len();
-        if state.under_way == 0 {
-            self.arrived.notify_all();
+        match state.under_way {
+            0 => self.wake(state),
+            _ => drop(state),
         }
-        drop(state);
         if known > MOST_KNOWN {
             self.fail(SubQueryWireError::TooManySubQueries { most: MOST_KNOWN }.into());
         }
@@ -279,18 +305,19 @@ impl Replies for Inbox {
     fn end(&self) {
         let mut state = self.lock();
         state.under_way -= 1;
-        if state.under_way == 0 {
-            self.arrived.notify_all();
-        }
         // It may have been called for room that it did not need.
         let next = state.has_room().then(|| state.aside.pop_front()).flatten();
-        drop(state);
+        match state.under_way {
+            0 => self.wake(state),
+            _ => drop(state),
+        }
         next.into_iter().for_each(|resume| resume());
     }
 
     fn fail(&self, error: ExecError) {
-        self.lock().failure.get_or_insert(error);
-        self.arrived.notify_all();
+        let mut state = self.lock();
+        state.failure.get_or_insert(error);
+        self.wake(state);
     }
 
     fn push(&self, table: Table, _: &Context) -> Result<Pushed, ExecError> {
@@ -302,7 +329,7 @@ impl Replies for Inbox {
             return Ok(Pushed::Full(table));
         }
         state.tables.push_back(Waiting::Table(table));
-        self.arrived.notify_one();
+        self.wake(state);
         Ok(Pushed::Taken)
     }
 
@@ -326,6 +353,20 @@ impl Replies for Inbox {
 
     fn leave(&self, id: SubQueryId) {
         self.lock().elsewhere.insert(id);
+    }
+
+    fn attend(&self, rejoin: &Arc<Rejoin>) {
+        let mut state = self.lock();
+        state.under_way += 1;
+        rejoin::note(&mut state.rejoins, rejoin);
+        if state.closed {
+            drop(state);
+            rejoin.wake();
+        }
+    }
+
+    fn is_read(&self) -> bool {
+        !self.lock().closed
     }
 }
 

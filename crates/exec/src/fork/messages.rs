@@ -327,7 +327,7 @@ impl ForkNode {
         }
         self.windows().retain(|_, window| {
             if window.query() == query {
-                window.close();
+                window.close_with_query();
             }
             !window.is_idle()
         });

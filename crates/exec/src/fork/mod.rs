@@ -7,6 +7,10 @@
 //! first asked, wherever it forked again, so that nobody but the reader of the query waits for rows, and
 //! there is no barrier.
 //!
+//! A history that is larger than it may be stays, and so do rows that are alike in what the steps ahead read: then
+//! only that goes ([`history`]), and what is found comes back to the node that forked, whose threads join both and
+//! hand them on ([`rejoin`]).
+//!
 //! In one process a sub-query is handed over as it is. To another it goes as a message ([`ForkNode`]), and
 //! what it finds comes back as messages: steps, tables and errors know nothing of that.
 
@@ -14,9 +18,11 @@ mod arrived;
 mod chain;
 mod decide;
 mod departing;
+mod history;
 mod inbox;
 mod messages;
 mod outbox;
+mod rejoin;
 mod replies;
 #[cfg(test)]
 mod replies_tests;
@@ -61,7 +67,7 @@ pub trait Forks: Send + Sync {
     fn node_of(&self, key: TermId) -> NodeId;
 
     /// How rows get to keys that another node has.
-    fn policy(&self) -> ForkPolicy;
+    fn settings(&self) -> ForkSettings;
 
     /// How many one-sided reads, of those that fly together, take as long as a message to a node whose
     /// thread sleeps.
@@ -88,6 +94,33 @@ pub enum ForkPolicy {
     InPlace,
     /// The rows go to where their keys are, always.
     ForkJoin,
+}
+
+/// How rows get to other nodes, as it is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ForkSettings {
+    /// Whether rows go to their keys at all.
+    pub policy: ForkPolicy,
+    /// Bytes of the history of a table that go along, though no step there reads them. Of one with more, only
+    /// what the steps read goes; what is found comes back to the node that forked, and is joined with the rest
+    /// there.
+    pub history_bytes: usize,
+    /// Each node scans its part of an index vertex, if that is less work; otherwise the node at which the chain
+    /// begins scans all of it.
+    pub splits_scans: bool,
+}
+
+/// Over ten gigabits a second so many bytes take as long as what saves them: a thread that wakes and joins.
+const HISTORY_BYTES: usize = 64 << 10;
+
+impl Default for ForkSettings {
+    fn default() -> Self {
+        Self {
+            policy: ForkPolicy::default(),
+            history_bytes: HISTORY_BYTES,
+            splits_scans: true,
+        }
+    }
 }
 
 /// Rows that go on at another node.

@@ -4,9 +4,12 @@
 //! that the reader took makes room for another. Where there is none, sub-queries are put aside.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+
+use jindou_model::NodeId;
 
 use super::messages::{ChainId, ForkNode, QueryId, SubQueryId};
+use super::rejoin::{self, Rejoin};
 use super::replies::{Pushed, Replies, Resume};
 use super::wire::{self, Failure, Message, Work};
 use crate::ExecError;
@@ -31,8 +34,12 @@ struct WindowState {
     under_way: usize,
     /// Sub-queries that have no room for what they found.
     aside: VecDeque<Resume>,
+    /// Those who join rows here for the reader.
+    rejoins: Vec<Weak<Rejoin>>,
     /// Nobody reads any more.
     closed: bool,
+    /// The query has ended here.
+    is_of_ended_query: bool,
 }
 
 impl Window {
@@ -101,8 +108,24 @@ impl Window {
 
     /// Nobody reads any more.
     pub(super) fn close(&self) {
-        self.lock().closed = true;
+        let mut state = self.lock();
+        state.closed = true;
+        let rejoins = std::mem::take(&mut state.rejoins);
+        drop(state);
         self.call(0);
+        rejoin::wake_all(rejoins);
+    }
+
+    /// Its query has ended here.
+    pub(super) fn close_with_query(&self) {
+        self.lock().is_of_ended_query = true;
+        self.close();
+    }
+
+    /// True if its query ended here, and its reader, who joins rows for the query at another node, may not know of
+    /// that: what ends there looks as if it were whole.
+    fn has_lost_its_query(&self, reader: NodeId) -> bool {
+        reader != self.query.node() && self.lock().is_of_ended_query
     }
 
     /// Takes the room of a table.
@@ -194,7 +217,8 @@ impl Outbox {
 
 impl Replies for Outbox {
     fn under_way(&self) -> usize {
-        self.window.lock().under_way
+        let state = self.window.lock();
+        state.under_way + rejoin::alive(&state.rejoins)
     }
 
     fn begin(&self) {
@@ -209,6 +233,10 @@ impl Replies for Outbox {
         }
         let had = std::mem::take(&mut state.had);
         drop(state);
+        if self.window.has_lost_its_query(self.chain.node()) {
+            let node = self.node.here();
+            self.fail(ExecError::NodeLost { node });
+        }
         let ended = Message::Ended {
             chain: self.chain,
             id: self.id,
@@ -260,5 +288,19 @@ impl Replies for Outbox {
         state.had.push(id);
         state.here -= 1;
         debug_assert!(state.here > 0, "the one that had it set out has not ended");
+    }
+
+    fn attend(&self, rejoin: &Arc<Rejoin>) {
+        self.begin();
+        let mut state = self.window.lock();
+        rejoin::note(&mut state.rejoins, rejoin);
+        if state.closed {
+            drop(state);
+            rejoin.wake();
+        }
+    }
+
+    fn is_read(&self) -> bool {
+        !self.window.lock().closed
     }
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::messages::{ChainId, ForkNode, SubQueryId};
+use super::rejoin::Rejoin;
 use crate::ExecError;
 use crate::context::Context;
 use crate::table::Table;
@@ -53,4 +54,11 @@ pub(super) trait Replies: Send + Sync {
 
     /// One that set out here goes on as a message by this id: it ends where it is read.
     fn leave(&self, id: SubQueryId);
+
+    /// One begins that joins what others find with the rows that stayed here: it is woken when nobody reads any
+    /// more.
+    fn attend(&self, rejoin: &Arc<Rejoin>);
+
+    /// False once nobody reads any more.
+    fn is_read(&self) -> bool;
 }

@@ -6,6 +6,7 @@ use std::thread;
 use jindou_model::{ShardId, TermId};
 use jindou_plan::physical::Var;
 
+use super::chain::Shape;
 use super::inbox::Inbox;
 use super::messages::MessageLimits;
 use super::outbox::Outbox;
@@ -15,6 +16,12 @@ use super::wire::query;
 use crate::ExecError;
 use crate::context::Context;
 use crate::table::Table;
+
+const ONE_COLUMN: Shape = Shape {
+    width: 1,
+    counted: false,
+    origin: None,
+};
 
 /// A reader, and sub-queries that reply to it.
 struct Case {
@@ -28,7 +35,7 @@ impl Case {
     fn both() -> [Self; 2] {
         [false, true].map(|by_messages| Self {
             nodes: TestNodes::new(MessageLimits::default()),
-            inbox: Arc::new(Inbox::new(1, false)),
+            inbox: Arc::new(Inbox::new(ONE_COLUMN)),
             by_messages,
         })
     }
@@ -270,6 +277,36 @@ fn a_link_between_two_other_nodes_that_breaks_ends_a_query() {
         let held = [here, there, elsewhere].map(|node| node.held().1);
         assert_eq!(held, [0; 3], "no window is left");
     }
+}
+
+/// A query came to one node, a second joins rows for it, and a third, which finds some of them, loses the first: the
+/// second must not take what it has for all.
+#[test]
+fn a_node_that_lost_a_query_says_so_to_who_joins_rows_for_it() {
+    let [_, case] = Case::both();
+    let TestNodes {
+        cx,
+        here,
+        there,
+        elsewhere,
+        ..
+    } = &case.nodes;
+    let query = query::part(cx, || here.new_query()).expect("there is room");
+    let joining = Arc::new(Inbox::new(ONE_COLUMN));
+    joining.begin();
+    let chain = Arc::clone(&joining).chain(there, cx);
+    let id = there.new_sub_query();
+    joining.leave(id);
+    let window = elsewhere.join_window(chain, query.id);
+    let sender = Outbox::new(elsewhere, window, (chain, id), cx.shared());
+    assert!(push(&sender, 1, cx));
+    elsewhere.end_query(query.id);
+    assert!(!push(&sender, 2, cx), "the query is lost there");
+    sender.end();
+    let error = joining.ready(cx).expect_err("rows are missing");
+    let is_lost = matches!(error, ExecError::NodeLost { node: ELSEWHERE });
+    assert!(is_lost, "{error}");
+    assert_eq!(joining.under_way(), 0);
 }
 
 #[test]

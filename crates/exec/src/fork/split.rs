@@ -1,12 +1,13 @@
 //! Which rows of a table go on at other nodes?
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use jindou_model::{NodeId, TermId};
 use jindou_plan::physical::Slot;
 use rustc_hash::FxHashSet;
 
 use super::chain::ForkPlace;
+use super::history::{History, Parted};
 use super::{ForkKey, ForkPolicy, Forks};
 use crate::ExecError;
 use crate::context::Context;
@@ -36,6 +37,8 @@ pub(crate) struct Fork {
     fan_out: f64,
     place: ForkPlace,
     forks: Arc<dyn Forks>,
+    /// How rows are parted that go without their history, once some are large enough.
+    history: OnceLock<Option<History>>,
 }
 
 impl Fork {
@@ -53,35 +56,36 @@ impl Fork {
             fan_out,
             place,
             forks: Arc::clone(forks),
+            history: OnceLock::new(),
         }
     }
 
     /// The rows that go on here; the others have set out.
-    fn split(&self, table: Table, cx: &Context) -> Table {
+    fn split(&self, table: Table, cx: &Context) -> Result<Table, ExecError> {
         let here = self.forks.here();
-        match self.key_of(&table) {
+        Ok(match self.key_of(&table) {
             Some(Slot::Const(id)) => {
                 let node = self.forks.node_of(cx.constant(id));
                 if node == here || !self.is_worth_it(1) {
-                    return table;
+                    return Ok(table);
                 }
                 let nothing = Table::with_rows(table.width(), 0);
-                self.send(node, table);
+                self.send(node, table, cx)?;
                 nothing
             }
             Some(Slot::Var(var)) => {
                 let keys = table.get(var).unwrap_or_default();
                 // If it is not for all of them, those elsewhere need not be counted.
                 if !self.is_worth_it(u32::try_from(keys.len()).unwrap_or(u32::MAX)) {
-                    return table;
+                    return Ok(table);
                 }
                 match self.is_worth_it(self.distinct_elsewhere(keys)) {
-                    true => self.split_by(&table, keys),
+                    true => self.split_by(&table, keys, cx)?,
                     false => table,
                 }
             }
             None => table,
-        }
+        })
     }
 
     /// The first of the keys that is bound.
@@ -117,7 +121,7 @@ impl Fork {
         if self.place.under_way() >= MOST_UNDER_WAY {
             return false;
         }
-        match self.forks.policy() {
+        match self.forks.settings().policy {
             ForkPolicy::InPlace => false,
             ForkPolicy::ForkJoin => keys > 0,
             ForkPolicy::Dynamic => {
@@ -127,7 +131,7 @@ impl Fork {
         }
     }
 
-    fn split_by(&self, table: &Table, keys: &[TermId]) -> Table {
+    fn split_by(&self, table: &Table, keys: &[TermId], cx: &Context) -> Result<Table, ExecError> {
         let here = self.forks.here();
         let mut by_node: Vec<Vec<u32>> = vec![Vec::new(); self.forks.nodes() as usize];
         for (row, key) in keys.iter().enumerate() {
@@ -140,15 +144,36 @@ impl Fork {
         let own = table.gather_whole(&by_node[here.0 as usize]);
         for (node, rows) in by_node.iter().enumerate() {
             if node != here.0 as usize && !rows.is_empty() {
-                self.send(NodeId(node as u32), table.gather_whole(rows));
+                self.send(NodeId(node as u32), table.gather_whole(rows), cx)?;
             }
         }
-        own
+        Ok(own)
     }
 
-    fn send(&self, to: NodeId, table: Table) {
-        let sub_query = self.place.sub_query(self.from, false, table);
+    fn send(&self, to: NodeId, table: Table, cx: &Context) -> Result<(), ExecError> {
+        let sub_query = match self.part(table) {
+            Err(table) => self.place.sub_query(self.from, false, table),
+            Ok((history, mut parted)) => {
+                cx.book_table(&mut parted.stayed.table)?;
+                let how = (self.from, history);
+                self.place.sub_query_of_part(how, parted, &self.forks)
+            }
+        };
         self.forks.send(to, sub_query);
+        Ok(())
+    }
+
+    /// Parts rows whose history is larger than it may be; gives others back.
+    fn part(&self, table: Table) -> Result<(&History, Parted), Table> {
+        let budget = self.forks.settings().history_bytes;
+        if table.value_bytes() <= budget {
+            return Err(table);
+        }
+        let history = || History::new(&self.place.chain, self.from);
+        match self.history.get_or_init(history) {
+            Some(history) => Ok((history, history.part(table, budget)?)),
+            None => Err(table),
+        }
     }
 }
 
@@ -158,7 +183,7 @@ impl Operator for Fork {
             let Some(table) = self.input.next(cx)? else {
                 return Ok(None);
             };
-            let here = self.split(table, cx);
+            let here = self.split(table, cx)?;
             if here.rows() > 0 {
                 return Ok(Some(here));
             }

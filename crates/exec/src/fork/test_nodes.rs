@@ -6,11 +6,11 @@ use std::time::Instant;
 use jindou_model::{NodeId, SnapshotNumber, TermId};
 use jindou_plan::physical::{PlannedStep, Var};
 
-use super::chain::{Encoded, ForkedChain, Rest, Steps};
+use super::chain::{Encoded, ForkedChain, Rest, Shape, Steps};
 use super::inbox::Inbox;
 use super::messages::{ForkNode, MessageLimits, Messages};
 use super::replies::Replies;
-use super::{Arrived, ForkPolicy, Forks, Resources, SubQuery};
+use super::{Arrived, ForkPolicy, ForkSettings, Forks, Resources, SubQuery};
 use crate::context::{CancellationToken, Context, Limits};
 use crate::table::{Table, VarSet};
 use crate::test_world::{Empty, World};
@@ -65,8 +65,11 @@ impl Forks for Alone {
         THERE
     }
 
-    fn policy(&self) -> ForkPolicy {
-        ForkPolicy::InPlace
+    fn settings(&self) -> ForkSettings {
+        ForkSettings {
+            policy: ForkPolicy::InPlace,
+            ..ForkSettings::default()
+        }
     }
 
     fn reads_per_message(&self) -> u32 {
@@ -140,6 +143,30 @@ impl TestNodes {
         }
     }
 
+    /// A chain of these steps over tables of so many variables.
+    pub(super) fn chain(
+        &self,
+        steps: Vec<PlannedStep>,
+        width: usize,
+        needed: &[Var],
+    ) -> ForkedChain {
+        ForkedChain {
+            steps: Arc::new(Steps::Planned(steps.into())),
+            needed: needed.iter().copied().collect::<VarSet>(),
+            shape: Shape {
+                width,
+                counted: false,
+                origin: None,
+            },
+            variables: width,
+            hidden: width as u16,
+            rows_before: 1.0,
+            stack: self.cx.stack,
+            cx: Arc::clone(&self.cx),
+            encoded: Encoded::default(),
+        }
+    }
+
     /// A sub-query of these steps with a table, and where what it finds is read.
     pub(super) fn sub_query(
         &self,
@@ -147,22 +174,9 @@ impl TestNodes {
         table: Table,
         needed: &[Var],
     ) -> (SubQuery, Arc<Inbox>) {
-        let width = table.width();
-        let inbox = Arc::new(Inbox::new(width, false));
+        let chain = self.chain(steps, table.width(), needed);
+        let inbox = Arc::new(Inbox::new(chain.shape));
         inbox.begin();
-        let chain = ForkedChain {
-            steps: Steps::Planned(steps.into()),
-            needed: needed.iter().copied().collect::<VarSet>(),
-            counted: false,
-            variables: width,
-            width,
-            hidden: width as u16,
-            rows_before: 1.0,
-            stack: self.cx.stack,
-            cx: Arc::clone(&self.cx),
-            encoded: Encoded::default(),
-            _held: None,
-        };
         let sub_query = SubQuery {
             cx: Arc::clone(&self.cx),
             rest: Rest {

@@ -121,7 +121,7 @@ impl Exists {
 }
 
 /// True of a step that may find other things for the same values.
-fn is_volatile(planned: &PlannedStep) -> bool {
+pub(crate) fn is_volatile(planned: &PlannedStep) -> bool {
     match &planned.step {
         Step::Filter(expression) | Step::Extend { expression, .. } => expression.is_volatile(),
         Step::Optional { steps } | Step::Exists { steps, .. } => steps.iter().any(is_volatile),

@@ -25,6 +25,7 @@ use jindou_plan::physical::{ConstId, PlannedStep, Requirement, Side, Slot, Step,
 pub(crate) use behind::Behind;
 pub(crate) use bind::{Seed, SeededBind};
 pub(crate) use chain::Chain;
+pub(crate) use exists::is_volatile;
 pub(crate) use feed::Feed;
 pub(crate) use filter::{ExtendRows, FilterRows};
 pub(crate) use graphs::{is_named_graph, named_graphs};

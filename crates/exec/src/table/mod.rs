@@ -105,6 +105,11 @@ impl Table {
         }
     }
 
+    /// True if its rows have numbers among all solutions of the query.
+    pub(crate) fn has_solution_numbers(&self) -> bool {
+        self.columns[NUMBERS].is_some()
+    }
+
     /// Says how many equal rows each row stands for.
     pub(crate) fn set_counts(&mut self, counts: Vec<u64>) {
         assert_eq!(counts.len(), self.rows, "a count for each row");
@@ -212,12 +217,21 @@ impl Table {
         }
     }
 
-    /// True if its variables have terms and nothing else, as tables that go to other nodes do.
-    pub(crate) fn is_of_terms(&self) -> bool {
-        let columns = self.columns[OF_ROWS..].iter().flatten();
+    /// True if its variables have terms and nothing else, as those of tables that go to other nodes; but
+    /// `origin`, if there is one, has rows.
+    pub(crate) fn is_of_terms_and(&self, origin: Option<Var>) -> bool {
+        let kind_of = |var: Var| self.of_any_kind(var).map(Column::kind);
+        let mut bound = self.bound().filter(|var| Some(*var) != origin);
+        origin.is_none_or(|origin| kind_of(origin) == Some(ColumnKind::Rows))
+            && bound.all(|var| kind_of(var) == Some(ColumnKind::Ids))
+    }
+
+    /// Bytes of the values in its rows.
+    pub(crate) fn value_bytes(&self) -> usize {
+        let columns = self.columns.iter().flatten();
         columns
-            .map(Column::kind)
-            .all(|kind| kind == ColumnKind::Ids)
+            .map(|column| column.len() * column.kind().value_bytes())
+            .sum()
     }
 
     /// True if its rows may stand for several each.

@@ -21,6 +21,7 @@ pub use error::SubQueryWireError;
 pub(super) use failure::Failure;
 
 use super::Forked;
+use super::chain::Shape;
 use super::messages::{ChainId, MessageLimits, QueryId, SubQueryId};
 use crate::ExecError;
 use crate::class::QueryClass;
@@ -30,7 +31,7 @@ use crate::table::Table;
 /// What a message begins with.
 const MAGIC: [u8; 8] = *b"JNDFORKS";
 /// The version that is written, and the only one that is read.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 /// Bytes before the message itself.
 const HEADER_BYTES: usize = 12;
 
@@ -80,6 +81,8 @@ pub(super) struct SubQueryHead {
     pub(super) counted: bool,
     /// Columns of its tables.
     pub(super) width: u32,
+    /// The one that says which row each belongs to, of those that stayed where the chain was forked.
+    pub(super) origin: Option<u16>,
     /// The first column that the steps may use for themselves.
     pub(super) hidden: u16,
     /// The variables wanted behind all steps, as bits.
@@ -255,30 +258,24 @@ pub(super) fn split<'b>(
 /// What is wrong with the table, and what ends the query if it has no memory for it.
 pub(super) fn rows_of_reply(
     message: &[u8],
-    width: usize,
-    counted: bool,
+    shape: Shape,
     cx: &Context,
 ) -> Result<Table, ExecError> {
     let (_, table) = read_any(message)?;
-    table_of(table, width, counted, cx)
+    table_of(table, shape, cx)
 }
 
-/// A table of a chain, whose rows may stand for several each if they are `counted`.
+/// A table of a chain.
 ///
 /// # Errors
 /// As [`rows_of_reply`].
-pub(super) fn table_of(
-    bytes: &[u8],
-    width: usize,
-    counted: bool,
-    cx: &Context,
-) -> Result<Table, ExecError> {
+pub(super) fn table_of(bytes: &[u8], shape: Shape, cx: &Context) -> Result<Table, ExecError> {
     let table = Table::decode(bytes, cx.terms(), cx)?;
-    let what = if table.width() != width {
+    let what = if table.width() != shape.width {
         "of another width than its chain"
-    } else if !table.is_of_terms() {
-        "with a variable that has no terms"
-    } else if table.has_counts() && !counted {
+    } else if !table.is_of_terms_and(shape.origin) {
+        "with a variable that has no terms, or rows that belong to none"
+    } else if table.has_counts() && !shape.counted {
         "of rows that stand for several"
     } else {
         return Ok(table);

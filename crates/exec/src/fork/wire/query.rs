@@ -15,6 +15,7 @@ use oxsdatatypes::DateTime;
 use serde::{Deserialize, Serialize};
 
 use super::super::arrived::Resources;
+use super::super::chain::Shape;
 use super::super::messages::{QueryId, QueryPart, SubQueryId};
 use super::{SubQueryWireError, taken};
 use crate::class::QueryClass;
@@ -200,7 +201,12 @@ impl QueryHead {
         table: &[u8],
         cx: &Context,
     ) -> Result<(Vec<TermId>, Option<ActiveDataset>), ExecError> {
-        let mut table = super::table_of(table, 1, false, cx)?;
+        let shape = Shape {
+            width: 1,
+            counted: false,
+            origin: None,
+        };
+        let mut table = super::table_of(table, shape, cx)?;
         let mut ids = table.take(Var(0)).unwrap_or_default();
         for (place, raw) in &self.windows {
             let id = TermId::from_raw(*raw);

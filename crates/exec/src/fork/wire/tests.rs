@@ -577,7 +577,7 @@ fn a_message_is_written_and_read_by_its_version() {
     );
     let mut other = bytes.clone();
     other[8] = 7;
-    let (found, known) = (7, 4);
+    let (found, known) = (7, 5);
     assert_eq!(
         refused(&node, other),
         SubQueryWireError::Version { found, known }
