@@ -74,6 +74,10 @@ impl Messages for AtOnce {
             assert!(sub_query.is_none(), "sub-queries go another way");
         }
     }
+
+    fn reaches(&self, _: NodeId) -> bool {
+        true
+    }
 }
 
 impl ByMessages {

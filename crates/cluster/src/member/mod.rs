@@ -549,6 +549,11 @@ impl Messages for Way {
             let _is_taken = link.mail.send(user::of_sub_query(message));
         }
     }
+
+    fn reaches(&self, node: NodeId) -> bool {
+        let member = self.0.upgrade();
+        member.is_some_and(|member| member.link(node).is_some())
+    }
 }
 
 /// The nodes, as one query meets them here.

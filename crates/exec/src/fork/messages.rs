@@ -69,6 +69,9 @@ impl SubQueryId {
 pub trait Messages: Send + Sync {
     /// Has a message go to a node. Waits for nothing that a message would bring.
     fn send(&self, to: NodeId, message: Vec<u8>);
+
+    /// True if there is a way to a node, which need not have been there before: of one that breaks, both ends hear.
+    fn reaches(&self, node: NodeId) -> bool;
 }
 
 /// What messages of sub-queries may take.
@@ -229,8 +232,17 @@ impl ForkNode {
         from: NodeId,
         mut bytes: Vec<u8>,
     ) -> Result<Option<Arrived>, SubQueryWireError> {
-        let head = self.take(from, &mut bytes)?;
-        Ok(head.map(|head| Arrived::new(self, head, bytes)))
+        let Some(head) = self.take(from, &mut bytes)? else {
+            return Ok(None);
+        };
+        // While nodes meet, one may be known to another that the reader is not: it could never reply.
+        let (chain, reader) = (head.chain, head.chain.node());
+        if reader != self.here && !self.messages.reaches(reader) {
+            let failure = Failure::of(ExecError::NodeLost { node: self.here });
+            self.send(from, &Message::Failed { chain, failure }, &[]);
+            return Ok(None);
+        }
+        Ok(Some(Arrived::new(self, head, bytes)))
     }
 
     /// Takes a message; gives what it says of the sub-query that it is.
@@ -248,6 +260,10 @@ impl ForkNode {
                     self.send(from, &Message::Closed { chain }, &[]);
                 }
                 return Ok(None);
+            }
+            // Of one that could not say so to the reader itself.
+            Message::Failed { chain, failure } if chain.node() != self.here => {
+                self.send(chain.node(), &Message::Failed { chain, failure }, &[]);
             }
             Message::Failed { chain, failure } => {
                 if let Some(inbox) = self.inbox(chain)

@@ -318,3 +318,18 @@ fn a_node_that_is_lost_is_nothing_to_queries_that_have_nothing_under_way() {
     sender.end();
     assert_eq!(case.read().expect("it ends"), [1]);
 }
+
+#[test]
+fn a_node_that_has_not_met_the_reader_says_so_to_whom_it_got_its_sub_query_from() {
+    let nodes = TestNodes::that_met(MessageLimits::default(), Some(HERE));
+    let mut table = Table::with_rows(1, 1);
+    table.set(Var(0), vec![TermId::vertex(1)]);
+    let (sub_query, inbox) = nodes.sub_query(Vec::new(), table, &[Var(0)]);
+    let message = nodes.here.encode(sub_query).expect("there is room");
+    // The node in between hands it on as it is.
+    let received = nodes.elsewhere.receive(THERE, message);
+    assert!(received.expect("it is a message").is_none());
+    let error = inbox.wait(&nodes.cx).expect_err("nobody replies");
+    let is_lost = matches!(error, ExecError::NodeLost { node: ELSEWHERE });
+    assert!(is_lost, "{error}");
+}

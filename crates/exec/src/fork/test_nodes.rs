@@ -27,12 +27,17 @@ pub(super) const ELSEWHERE: NodeId = NodeId(2);
 struct Way {
     from: NodeId,
     nodes: Arc<OnceLock<[Weak<ForkNode>; 3]>>,
+    /// A node that it has not met yet.
+    unknown: Option<NodeId>,
     /// Messages that were sent, if they are to be kept, instead of being received.
     kept: Option<Mutex<Vec<Vec<u8>>>>,
 }
 
 impl Messages for Way {
     fn send(&self, to: NodeId, message: Vec<u8>) {
+        if !self.reaches(to) {
+            return;
+        }
         if let Some(kept) = &self.kept {
             kept.lock().expect("nobody panics with it").push(message);
             return;
@@ -42,6 +47,10 @@ impl Messages for Way {
             let received = node.receive(self.from, message);
             assert!(received.expect("it is a message").is_none());
         }
+    }
+
+    fn reaches(&self, node: NodeId) -> bool {
+        self.unknown != Some(node)
     }
 }
 
@@ -97,12 +106,18 @@ pub(super) struct TestNodes {
 
 impl TestNodes {
     pub(super) fn new(limits: MessageLimits) -> Self {
+        Self::that_met(limits, None)
+    }
+
+    /// Those of which `ELSEWHERE` does not know one yet, if it is given.
+    pub(super) fn that_met(limits: MessageLimits, unknown: Option<NodeId>) -> Self {
         let world = World::new(1 << 26);
         let nodes: Arc<OnceLock<[Weak<ForkNode>; 3]>> = Arc::default();
         let node = |from: NodeId| {
             let way = Way {
                 from,
                 nodes: Arc::clone(&nodes),
+                unknown: unknown.filter(|_| from == ELSEWHERE),
                 kept: None,
             };
             ForkNode::new(from, 3, 0, Arc::new(way), limits)
@@ -208,6 +223,7 @@ pub(super) fn kept(
     let way = Arc::new(Way {
         from: here,
         nodes: Arc::default(),
+        unknown: None,
         kept: Some(Mutex::default()),
     });
     let node = ForkNode::new(here, 2, 0, Arc::clone(&way) as _, limits);
