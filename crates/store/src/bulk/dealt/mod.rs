@@ -84,8 +84,8 @@ impl<'a> DealtPart<'a> {
 /// one of them fails at, all fail at, but for the last exchange, which has nothing but that all are there.
 ///
 /// A node holds what it has parsed, and later its part, with some ten bytes a term for each of both; what is on its
-/// way; and what all nodes have: sets, types, predicates and named graphs. Each edge and each quad travels twice, each
-/// term twice and once from every node that has seen it.
+/// way; and what all nodes have: sets, types, predicates and named graphs. An edge travels twice, to each of its ends; a
+/// term from each node that has seen it, and then twice.
 ///
 /// `documents` is the number of documents that the store has seen with this load; the largest that a node says counts.
 ///

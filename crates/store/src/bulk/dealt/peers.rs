@@ -18,7 +18,9 @@ const STEP_BYTES: usize = 8;
 const END_BYTES: usize = STEP_BYTES + 1;
 /// A block of a message begins with its step and its length.
 const BLOCK_BYTES: usize = 12;
+/// Bytes for one node in a round: pieces of strings have offsets of 32 bits.
 const LEAST_BYTES: usize = 64;
+const MOST_BYTES: usize = 1 << 30;
 /// Rounds by which a node may be ahead of others: of one, nodes that are about equally far would take turns.
 const MOST_AHEAD: usize = 2;
 
@@ -142,7 +144,7 @@ impl<'a> Peers<'a> {
             exchange,
             nodes,
             here: exchange.here().0 as usize,
-            limit: (round_bytes / nodes).max(LEAST_BYTES),
+            limit: (round_bytes / nodes).clamp(LEAST_BYTES, MOST_BYTES),
         }
     }
 
