@@ -4,10 +4,10 @@
 //! same ids, but no node ever holds the whole.
 
 //!
-//! A term is first numbered where its hash says ([`terms`]); there vertices find their sets ([`sets`]) and homes
-//! ([`runs`]), by which all nodes number them in one order ([`numbers`]). Then edges go, renumbered, to where their ends
-//! are ([`edges`]), and all sum what they count ([`whole`]). What the nodes tell each other goes in rounds of bounded
-//! bytes ([`peers`]), so that a node holds what it has parsed, its part, and a round.
+//! A term is first numbered where its hash says (`terms`); there vertices find their sets (`sets`) and homes
+//! (`runs`), by which all nodes number them in one order (`numbers`). Then edges go, renumbered, to where their ends
+//! are (`edges`), and all sum what they count (`whole`). What the nodes tell each other goes in rounds of bounded
+//! bytes (`peers`), so that a node holds what it has parsed, its part, and some rounds.
 
 mod edges;
 mod exchange;
