@@ -448,7 +448,8 @@ impl DurableStore {
         &self.directory
     }
 
-    /// Writes a base beside the current one, and maps it; nothing is replaced yet.
+    /// Writes a base beside the current one, and maps it; nothing is replaced yet. It gets an identity of its own, unless it
+    /// is a node's part, which has that of the whole.
     ///
     /// # Errors
     /// What the operating system says; the store is as it was.

@@ -199,6 +199,44 @@ fn only_quads_of_named_graphs_are_loaded_and_only_types_too() {
 }
 
 #[test]
+fn pairs_of_sets_are_too_many_where_those_of_all_nodes_are() {
+    const SETS: u32 = 4_096;
+    let mut random = Random::of(15);
+    let mut all = Vec::new();
+    let mut add = |subject: u32, predicate: String, object: u32| {
+        let [subject, object] = [subject, object].map(|number| iri(&format!("v{number}")));
+        let graph = GraphName::DefaultGraph;
+        all.push(Quad::new(subject, iri(&predicate), object, graph));
+    };
+    for number in 0..SETS {
+        // Each is of a set of its own.
+        for bit in (0..12).filter(|bit| number >> bit & 1 == 1) {
+            add(number, format!("bit{bit}"), SETS);
+        }
+        // Of three nodes none has more than are counted, but all together have; then each has; and at last none.
+        add(number, "some".to_owned(), number * 7 % SETS);
+        for step in 0..4 {
+            add(number, "many".to_owned(), (number * 5 + step * 77) % SETS);
+        }
+        if number < 1_500 {
+            add(number, "few".to_owned(), number * 3 % SETS);
+        }
+    }
+    check(&all, 3, 1 << 20, &mut random, "pairs");
+    let folder = store_of(&all);
+    let whole = read(&folder.path().join("store")).unwrap();
+    let counted = |predicate: &str| {
+        let predicate = whole.find_predicate(&format!("http://e/{predicate}"));
+        let layer = whole.default_graph();
+        layer.edges_between(predicate.unwrap(), &[], &[])
+    };
+    assert_eq!(
+        ["some", "many", "few"].map(counted),
+        [None, None, Some(1_500.0)]
+    );
+}
+
+#[test]
 fn a_large_load_goes_in_small_rounds() {
     let mut random = Random::of(13);
     let all = large_quads(13, 300_000);

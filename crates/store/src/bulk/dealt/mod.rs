@@ -4,10 +4,10 @@
 //! same ids, but no node ever holds the whole.
 
 //!
-//! A term is first numbered where its hash says ([`terms`]); there vertices find their sets ([`sets`]) and homes
-//! ([`runs`]), by which all nodes number them in one order ([`numbers`]). Then edges go, renumbered, to where their ends
-//! are ([`edges`]), and all sum what they count ([`whole`]). What the nodes tell each other goes in rounds of bounded
-//! bytes ([`peers`]), so that a node holds what it has parsed, its part, and a round.
+//! A term is first numbered where its hash says (`terms`); there vertices find their sets (`sets`) and homes
+//! (`runs`), by which all nodes number them in one order (`numbers`). Then edges go, renumbered, to where their ends
+//! are (`edges`), and all sum what they count (`whole`). What the nodes tell each other goes in rounds of bounded
+//! bytes (`peers`), so that a node holds what it has parsed, its part, and some rounds.
 
 mod edges;
 mod exchange;
@@ -20,6 +20,8 @@ mod runs;
 mod sets;
 mod strings;
 mod terms;
+#[cfg(test)]
+mod tests;
 mod whole;
 mod wire;
 
@@ -51,7 +53,8 @@ use crate::node_part::{NodePart, WholeFigures, names_of};
 use crate::runs::{NO_HOME, Runs};
 use crate::{Base, StoreError};
 
-/// Bytes that a node sends in one call of its [`Exchange`], and gets, about; unless said otherwise.
+/// Bytes that a node sends in one call of its [`Exchange`], and gets, about; unless said otherwise. It holds a few times
+/// as much of what is on its way.
 pub const ROUND_BYTES: usize = 64 << 20;
 
 /// Which part of a store a node loads.
@@ -61,7 +64,7 @@ pub struct DealtPart<'a> {
     pub map: &'a ShardMap,
     /// The node's name, which the part says.
     pub name: &'a str,
-    /// Bytes that the node sends in one call of its [`Exchange`], and gets, about: what it holds of edges on their way.
+    /// Bytes that the node sends in one call of its [`Exchange`], and gets, about: see [`ROUND_BYTES`].
     pub round_bytes: usize,
 }
 
@@ -78,7 +81,11 @@ impl<'a> DealtPart<'a> {
 }
 
 /// Makes the node's part of the store of what the sinks of all nodes collected: all call it together. What
-/// one of them fails at, all fail at.
+/// one of them fails at, all fail at, but for the last exchange, which has nothing but that all are there.
+///
+/// A node holds what it has parsed, and later its part, with some ten bytes a term for each of both; what is on its
+/// way; and what all nodes have: sets, types, predicates and named graphs. An edge travels twice, to each of its ends; a
+/// term from each node that has seen it, and then twice.
 ///
 /// `documents` is the number of documents that the store has seen with this load; the largest that a node says counts.
 ///

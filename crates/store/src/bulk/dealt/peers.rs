@@ -2,9 +2,9 @@
 //!
 //! A load is a row of *streams*, one after the other, of some *steps* each: nodes send each other what they have of
 //! step 0, then of step 1, and so on, as much at a time as fits into a round. A node that has little gets to later
-//! steps before others do, but only by one round: what came of a step before all are there is held back until then.
+//! steps before others do, but only by some rounds: what came of a step before all are there is held back until then.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -18,7 +18,11 @@ const STEP_BYTES: usize = 8;
 const END_BYTES: usize = STEP_BYTES + 1;
 /// A block of a message begins with its step and its length.
 const BLOCK_BYTES: usize = 12;
+/// Bytes for one node in a round: pieces of strings have offsets of 32 bits.
 const LEAST_BYTES: usize = 64;
+const MOST_BYTES: usize = 1 << 30;
+/// Rounds by which a node may be ahead of others: of one, nodes that are about equally far would take turns.
+const MOST_AHEAD: usize = 2;
 
 /// All nodes of a load, as one of them sees them.
 pub(super) struct Peers<'a> {
@@ -140,7 +144,7 @@ impl<'a> Peers<'a> {
             exchange,
             nodes,
             here: exchange.here().0 as usize,
-            limit: (round_bytes / nodes).max(LEAST_BYTES),
+            limit: (round_bytes / nodes).clamp(LEAST_BYTES, MOST_BYTES),
         }
     }
 
@@ -190,19 +194,25 @@ impl<'a> Peers<'a> {
     /// Exchanges a stream of so many steps, the same at all nodes.
     pub(super) fn in_steps(&self, steps: u32, stream: &mut dyn Stream) -> Result<(), Failed> {
         let mut blocks: BTreeMap<u32, Vec<Block>> = BTreeMap::new();
-        // The step that is not all sent, the last one of which something was, and the first that is not done.
-        let (mut next, mut last, mut first) = (0, 0, 0);
+        // The step that is not all sent, and the first that is not done.
+        let (mut next, mut first) = (0, 0);
+        // The last step of each round that others may have to hold back.
+        let mut ahead: VecDeque<u32> = VecDeque::new();
         while first < steps {
             let mut out = Outbox::new(self.nodes, self.limit);
-            while last <= first && next < steps && out.has_room() {
+            while ahead.front().is_some_and(|last| *last <= first) {
+                ahead.pop_front();
+            }
+            let mut last = None;
+            while ahead.len() < MOST_AHEAD && next < steps && out.has_room() {
                 out.begin(next);
+                last = Some(next);
                 match stream.fill(next, &mut out)? {
                     true => next += 1,
                     false => break,
                 }
             }
-            // What is in flight now is of steps up to this one.
-            last = last.max(next.min(steps - 1));
+            ahead.extend(last);
             let (got, reached) = self.swap(out.finish(), next.into())?;
             for (from, message) in got.into_iter().enumerate() {
                 keep(&mut blocks, from, message, steps)?;
@@ -335,5 +345,124 @@ impl Stream for Numbers<'_> {
     fn take(&mut self, _: u32, from: usize, bytes: &[u8]) -> Result<(), Failed> {
         self.got[from].extend(super::wire::numbers(bytes));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bulk::dealt::InProcess;
+
+    const NODES: u32 = 3;
+
+    /// Runs something at each of some nodes.
+    fn at_each<T: Send>(round_bytes: usize, run: impl Fn(&Peers<'_>) -> T + Sync) -> Vec<T> {
+        std::thread::scope(|scope| {
+            let run = &run;
+            let node =
+                |exchange: InProcess| scope.spawn(move || run(&Peers::new(&exchange, round_bytes)));
+            let threads: Vec<_> = InProcess::nodes(NODES).into_iter().map(node).collect();
+            let joined = threads.into_iter().map(|thread| thread.join());
+            joined.map(|done| done.expect("no node panics")).collect()
+        })
+    }
+
+    /// Sends each node `counts[step]` words of a step.
+    struct Words {
+        here: usize,
+        counts: Vec<u32>,
+        /// By node: words of the step that were sent.
+        sent: Vec<u32>,
+        /// By step and node: words that came.
+        got: Vec<Vec<Vec<u32>>>,
+        done: u32,
+    }
+
+    impl Stream for Words {
+        fn fill(&mut self, step: u32, out: &mut Outbox) -> Result<bool, Failed> {
+            let count = self.counts[step as usize];
+            for (node, sent) in self.sent.iter_mut().enumerate() {
+                while *sent < count {
+                    *sent += 1;
+                    let word = (self.here as u32) << 24 | *sent;
+                    if out.put(node, &word.to_le_bytes()) {
+                        break;
+                    }
+                }
+            }
+            let is_all = self.sent.iter().all(|sent| *sent == count);
+            if is_all {
+                self.sent.fill(0);
+            }
+            Ok(is_all)
+        }
+
+        fn take(&mut self, step: u32, from: usize, bytes: &[u8]) -> Result<(), Failed> {
+            assert_eq!(step, self.done, "nothing is early");
+            self.got[step as usize][from].extend(super::super::wire::numbers(bytes));
+            Ok(())
+        }
+
+        fn done(&mut self, step: u32) -> Result<(), Failed> {
+            assert_eq!(step, self.done);
+            self.done += 1;
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn steps_come_in_order_whatever_each_node_has_of_them() {
+        // Some have much of what others have nothing of, and at the end there is nothing.
+        let count = |node: u32, step: u32| match (step * 7 + node * 5) % 11 {
+            0..5 => 0,
+            few @ 5..9 => few,
+            _ if step < 50 => 300 * (node + 1),
+            _ => 1,
+        };
+        const STEPS: u32 = 90;
+        let counts = |node| (0..STEPS).map(move |step| count(node, step));
+        for round_bytes in [1, 1_000, 1 << 20] {
+            let done = at_each(round_bytes, |peers| {
+                let mut words = Words {
+                    here: peers.here,
+                    counts: counts(peers.here as u32).collect(),
+                    sent: vec![0; peers.nodes],
+                    got: vec![vec![Vec::new(); peers.nodes]; STEPS as usize],
+                    done: 0,
+                };
+                peers.in_steps(STEPS, &mut words).map(|()| words)
+            });
+            for words in done {
+                let words = words.expect("nothing fails");
+                assert_eq!(words.done, STEPS);
+                for (step, of_nodes) in (0..).zip(&words.got) {
+                    for (node, got) in (0..).zip(of_nodes) {
+                        let expected = (1..=count(node, step)).map(|word| node << 24 | word);
+                        assert!(got.iter().copied().eq(expected), "{step} of {node}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn too_many_terms_at_one_node_are_too_many_at_all() {
+        let met = at_each(1 << 10, |peers| {
+            if peers.here == 1 {
+                let Failed::Here(error) = Failed::too_large("many") else {
+                    unreachable!("it is found here");
+                };
+                peers.tell(&error);
+                return Ok(());
+            }
+            peers.meet()
+        });
+        for (node, met) in met.into_iter().enumerate().filter(|(node, _)| *node != 1) {
+            let error = met.expect_err("a node failed");
+            assert!(
+                matches!(&error, Failed::Elsewhere(StoreError::TooLarge { reason }) if reason == "many"),
+                "{node}: {error:?}"
+            );
+        }
     }
 }

@@ -9,7 +9,7 @@ use super::failed::Failed;
 use super::names::Graphs;
 use super::peers::{Outbox, Peers, Stream};
 use super::terms::{Owned, Sent};
-use super::wire::{EDGE_BYTES, Reader, edge_bytes, edge_of, push_number};
+use super::wire::{Reader, numbers, push_number};
 use crate::bulk::build::runs_of_counts;
 use crate::bulk::sink::NamedEdges;
 use crate::homes::majorities;
@@ -30,7 +30,8 @@ impl<I: Iterator<Item = (u64, u64)>> Stream for Quads<'_, I> {
             let [subject, graph] = [subject, graph].map(|raw| TermId::from_raw(raw).number());
             let rank = self.graphs.rank_of[graph as usize];
             let (owner, place) = self.vertices.at(subject as u32);
-            if out.put(owner, &edge_bytes(place, rank.into())) {
+            let both = [place.to_le_bytes(), rank.to_le_bytes()];
+            if out.put(owner, both.as_flattened()) {
                 return Ok(false);
             }
         }
@@ -38,11 +39,11 @@ impl<I: Iterator<Item = (u64, u64)>> Stream for Quads<'_, I> {
     }
 
     fn take(&mut self, _: u32, from: usize, bytes: &[u8]) -> Result<(), Failed> {
-        for bytes in bytes.chunks_exact(EDGE_BYTES) {
-            let (place, rank) = edge_of(bytes);
+        let mut both = numbers(bytes);
+        while let (Some(place), Some(rank)) = (both.next(), both.next()) {
             let number = self.owned.sent_by[from].get(place as usize);
-            let number = number.ok_or_else(Failed::malformed)?;
-            self.got.push((*number, rank as u32));
+            self.got
+                .push((*number.ok_or_else(Failed::malformed)?, rank));
         }
         Ok(())
     }
