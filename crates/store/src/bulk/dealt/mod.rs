@@ -2,7 +2,6 @@
 //!
 //! What comes out is what [`build`](super::build) makes of all quads and [`Split`](crate::Split) of that, with the
 //! same ids, but no node ever holds the whole.
-
 //!
 //! A term is first numbered where its hash says (`terms`); there vertices find their sets (`sets`) and homes
 //! (`runs`), by which all nodes number them in one order (`numbers`). Then edges go, renumbered, to where their ends
