@@ -19,8 +19,6 @@ use jindou_model::NodeId;
 pub use self::error::MeshError;
 use crate::{PeerList, Secret};
 
-/// Bytes that are read or written at a time.
-const PIECE_BYTES: usize = 1 << 20;
 /// The longest text of what nodes are about to do together.
 const MOST_PURPOSE_BYTES: u64 = 1 << 10;
 
@@ -217,15 +215,13 @@ impl Other {
             let what = format!("it sends {length} bytes, where {most} are the most");
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
         }
-        // Room is made for what has come, and as much again: a length alone takes no memory.
-        while (bytes.len() as u64) < length {
-            let left = length - bytes.len() as u64;
-            let piece = left.min(bytes.len().max(PIECE_BYTES) as u64);
-            bytes.reserve_exact(piece as usize);
-            let read = stream.take(piece).read_to_end(&mut bytes)?;
-            if (read as u64) < piece {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
+        // Its room is made at once, but takes no memory before the bytes come.
+        let room = usize::try_from(length).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        let reserved = bytes.try_reserve_exact(room);
+        reserved.map_err(|_| io::ErrorKind::OutOfMemory)?;
+        let read = stream.take(length).read_to_end(&mut bytes)?;
+        if (read as u64) < length {
+            return Err(io::ErrorKind::UnexpectedEof.into());
         }
         Ok(bytes)
     }

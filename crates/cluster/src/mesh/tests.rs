@@ -6,6 +6,8 @@ use std::sync::Mutex;
 use super::*;
 
 const LONG: Duration = Duration::from_secs(60);
+/// More than a connection takes while nobody reads.
+const PIECE_BYTES: usize = 1 << 20;
 
 /// A list of so many nodes, and what listens at their addresses.
 fn list(nodes: usize) -> (PeerList, Vec<TcpListener>) {

@@ -20,6 +20,8 @@ const END_BYTES: usize = STEP_BYTES + 1;
 const BLOCK_BYTES: usize = 12;
 /// Bytes for one node in a round: pieces of strings have offsets of 32 bits.
 const LEAST_BYTES: usize = 64;
+/// Room for what follows the last that fits.
+const SPARE_BYTES: usize = 4 << 10;
 const MOST_BYTES: usize = 1 << 30;
 /// Rounds by which a node may be ahead of others: of one, nodes that are about equally far would take turns.
 const MOST_AHEAD: usize = 2;
@@ -93,6 +95,8 @@ impl Outbox {
     #[cold]
     fn begin_block(&mut self, node: usize) {
         let message = &mut self.messages[node];
+        // One that grows would be copied again and again; room that stays free takes no memory.
+        message.reserve(self.limit.saturating_sub(message.len()) + SPARE_BYTES);
         message.extend_from_slice(&self.step.to_le_bytes());
         message.extend_from_slice(&[0; BLOCK_BYTES - 4]);
         self.blocks[node] = Some(message.len());
