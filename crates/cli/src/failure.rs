@@ -74,12 +74,18 @@ pub(crate) fn excerpt(text: &str, line: usize, column: usize) -> String {
     format!("  {part}\n  {}^", " ".repeat(before - first))
 }
 
+/// Whether the reader of what the command writes went away. The pipes of a database are others: those to other nodes
+/// of a cluster.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        cause
-            .downcast_ref::<io::Error>()
-            .is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
-    })
+    let is_of_database = error
+        .chain()
+        .any(<dyn std::error::Error>::is::<EngineError>);
+    !is_of_database
+        && error.chain().any(|cause| {
+            cause
+                .downcast_ref::<io::Error>()
+                .is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+        })
 }
 
 /// The error and its causes, each said once, with what to do about it.
@@ -159,6 +165,10 @@ const BEGINNING_BYTES: u64 = 4096;
 
 /// Whether a file is an ontology in OWL 2 XML, which often has the ending of RDF/XML.
 fn is_owl_xml(file: &str) -> bool {
+    // A pipe is not read again.
+    if !std::fs::metadata(file).is_ok_and(|metadata| metadata.is_file()) {
+        return false;
+    }
     let mut beginning = Vec::new();
     let read =
         File::open(file).and_then(|file| file.take(BEGINNING_BYTES).read_to_end(&mut beginning));
@@ -174,6 +184,22 @@ fn is_owl_xml(file: &str) -> bool {
 mod tests {
     use super::*;
     use anyhow::Context;
+
+    #[test]
+    fn a_reader_that_went_away_is_no_node_that_did() {
+        let broken = || io::Error::from(io::ErrorKind::BrokenPipe);
+        assert!(is_broken_pipe(
+            &anyhow::Error::new(broken()).context("standard output")
+        ));
+        let path = "file".into();
+        let of_database = EngineError::Io {
+            path,
+            source: broken(),
+        };
+        assert!(!is_broken_pipe(
+            &anyhow::Error::new(of_database).context("loading")
+        ));
+    }
 
     #[test]
     fn causes_are_said_once_and_on_one_line() {

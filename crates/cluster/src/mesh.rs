@@ -10,7 +10,7 @@ mod tests;
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -45,6 +45,8 @@ pub struct Mesh {
     /// By node; none with itself.
     others: Vec<Option<Other>>,
     sent: AtomicU64,
+    /// The number of the node that was lost first, and one more; 0 before.
+    lost: AtomicU32,
 }
 
 /// A connection with another node.
@@ -66,6 +68,7 @@ impl Mesh {
             here,
             others: streams,
             sent: AtomicU64::new(0),
+            lost: AtomicU32::new(0),
         };
         mesh.compare(&purpose)?;
         Ok(mesh)
@@ -125,14 +128,16 @@ impl Mesh {
         assert_eq!(to.len(), self.others.len(), "each node has its bytes");
         let done = thread::scope(|scope| {
             let mut calls = Vec::with_capacity(to.len());
-            for (other, bytes) in self.others.iter().zip(to) {
+            for (node, (other, bytes)) in (1..).zip(self.others.iter().zip(to)) {
                 let Some(other) = other else {
                     calls.push(Call::Own(bytes));
                     continue;
                 };
                 self.sent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-                let write = thread::Builder::new().spawn_scoped(scope, move || other.write(&bytes));
-                let read = thread::Builder::new().spawn_scoped(scope, move || other.read(most));
+                let write = move || self.ended(node, other.write(&bytes));
+                let read = move || self.ended(node, other.read(most));
+                let write = thread::Builder::new().spawn_scoped(scope, write);
+                let read = thread::Builder::new().spawn_scoped(scope, read);
                 calls.push(Call::Others(other, write, read));
             }
             let done = calls.into_iter().map(|call| match call {
@@ -140,8 +145,8 @@ impl Mesh {
                 Call::Others(other, write, read) => {
                     let threads = write.and_then(|write| Ok((write, read?)));
                     let (write, read) = threads.map_err(|source| {
-                        // The other thread, if there is one, waits for this no longer.
-                        other.end();
+                        // The other threads wait for this no longer.
+                        self.end();
                         MeshError::Thread { source }
                     })?;
                     let never = "reading and writing do not panic";
@@ -157,11 +162,27 @@ impl Mesh {
             // All are waited for.
             done.collect::<Vec<Result<Vec<u8>, MeshError>>>()
         });
-        let all: Result<Vec<Vec<u8>>, MeshError> = done.into_iter().collect();
-        if all.is_err() {
-            self.end();
+        let mut got = Vec::with_capacity(done.len());
+        let mut failed = None;
+        let first = self.lost.load(Ordering::SeqCst);
+        for (node, one) in (1..).zip(done) {
+            match one {
+                Ok(bytes) => got.push(bytes),
+                // Those that were lost after it were lost because of it.
+                Err(error) if failed.is_none() || node == first => failed = Some(error),
+                Err(_) => {}
+            }
         }
-        all
+        failed.map_or(Ok(got), Err)
+    }
+
+    /// What was read or written; where that failed, nobody waits for anybody any more.
+    fn ended<T>(&self, node: u32, moved: io::Result<T>) -> io::Result<T> {
+        moved.inspect_err(|_| {
+            let first = (Ordering::SeqCst, Ordering::SeqCst);
+            let _noted = self.lost.compare_exchange(0, node, first.0, first.1);
+            self.end();
+        })
     }
 
     /// Ends all connections: others cannot go on without this node, either.
@@ -186,26 +207,14 @@ impl Other {
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 
-    /// Of both directions one fails first, and then the other is to end, too.
-    fn ended<T>(&self, moved: io::Result<T>) -> io::Result<T> {
-        moved.inspect_err(|_| self.end())
-    }
-
     fn write(&self, bytes: &[u8]) -> io::Result<()> {
         let mut stream = &self.stream;
         let length = (bytes.len() as u64).to_le_bytes();
-        self.ended(
-            stream
-                .write_all(&length)
-                .and_then(|()| stream.write_all(bytes)),
-        )
+        stream.write_all(&length)?;
+        stream.write_all(bytes)
     }
 
     fn read(&self, most: u64) -> io::Result<Vec<u8>> {
-        self.ended(self.read_message(most))
-    }
-
-    fn read_message(&self, most: u64) -> io::Result<Vec<u8>> {
         let mut stream = &self.stream;
         let mut length = [0; 8];
         stream.read_exact(&mut length)?;

@@ -118,7 +118,15 @@ impl Database {
         let written = write(&place, base, &declared);
         let quads = together.agree(written)?;
         let bytes = FileBytes::of(&place.directory().files()?);
-        together.agree(place.finish().map_err(EngineError::from))?;
+        let placed = place.finish().map_err(EngineError::from);
+        let is_placed = placed.is_ok();
+        if let Err(error) = together.agree(placed) {
+            if is_placed {
+                // What is left of it would keep the next load out; that it cannot be removed is no other failure.
+                let _ = std::fs::remove_dir_all(location);
+            }
+            return Err(error);
+        }
         let times = [collected.read_time, begin.elapsed()];
         Ok(PartReport {
             load: report(collected.report, quads, times),

@@ -92,6 +92,12 @@ mod together {
         for file in files::expand(&arguments.files)? {
             let name = file.file_name().map(|name| name.display().to_string());
             let length = std::fs::metadata(&file).with_context(|| file.display().to_string())?;
+            if !length.is_file() {
+                bail!(
+                    "{}: it is no regular file, of which all nodes could read their shares",
+                    file.display()
+                );
+            }
             let name = name.unwrap_or_default();
             let _ = write!(purpose, " {name} ({} bytes)", length.len());
         }

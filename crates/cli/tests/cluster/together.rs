@@ -140,6 +140,44 @@ fn none_gets_a_part_where_one_fails() {
         told[0].contains("give all nodes the same files and options"),
         "{told:?}"
     );
+    // Nor where one cannot put it into its place, or is killed while they load: and all say so.
+    fs::create_dir_all(at.join("taken/x")).unwrap();
+    let place = |n: usize| {
+        if n == 0 {
+            "taken".to_owned()
+        } else {
+            format!("parts/{}", NAMES[n])
+        }
+    };
+    all_fail(
+        at,
+        [0, 1, 2].map(|n| begin(at, NAMES[n], &place(n), &["--meet-within", "1s", FILES[0]])),
+    );
+    let line = |n: usize| format!("<http://x/p{n}> <http://x/name> \"name {n}\" .\n");
+    fs::write(
+        at.join("long.nt"),
+        (0..300_000).map(line).collect::<String>(),
+    )
+    .unwrap();
+    let [mut killed, one, other] = [0, 1, 2].map(|n| {
+        begin(
+            at,
+            NAMES[n],
+            &format!("parts/{}", NAMES[n]),
+            &["--meet-within", "3s", "long.nt"],
+        )
+    });
+    while !fs::read_dir(at.join("parts")).is_ok_and(|entries| entries.count() == 3) {
+        std::thread::yield_now();
+    }
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    for node in [one, other] {
+        let output = node.wait_with_output().unwrap();
+        assert!(!output.status.success(), "{}", said(&output));
+        assert!(!said(&output).is_empty());
+    }
+    fs::remove_dir_all(at.join("parts")).unwrap();
     // One is killed as soon as it waits for the others.
     let mut killed = begin(at, NAMES[2], "parts/c", &FILES);
     killed.kill().unwrap();
@@ -182,6 +220,7 @@ fn what_cannot_be_loaded_together_is_refused_by_name() {
         "standard input is of one process",
     );
     refused(&with(&["none.nt"]), "none.nt");
+    refused(&with(&["/dev/null", "--format", "nt"]), "no regular file");
     refused(
         &["--peers", "nodes.toml", "--location", "p", "lines.nq"],
         "--node",

@@ -3,13 +3,15 @@
 //! Of two nodes the one with the greater number connects, and tries again until the other one is there.
 
 use std::io;
-use std::net::{TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
 use jindou_model::NodeId;
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
 use socket2::{SockRef, TcpKeepalive};
 
 use super::{MeshError, MeshOptions, Other};
@@ -44,6 +46,9 @@ struct Meeting<'a> {
     end: Instant,
     is_over: AtomicBool,
     strangers: AtomicUsize,
+    /// Connections over which greetings are under way, by number.
+    greeting: Mutex<FxHashMap<usize, TcpStream>>,
+    next: AtomicUsize,
 }
 
 /// A connection with each other node, by number.
@@ -71,6 +76,8 @@ pub(super) fn meet(
         options: &options,
         is_over: AtomicBool::new(false),
         strangers: AtomicUsize::new(0),
+        greeting: Mutex::default(),
+        next: AtomicUsize::new(0),
     };
     thread::scope(|scope| {
         let (sender, met) = channel();
@@ -79,7 +86,7 @@ pub(super) fn meet(
         let streams = begun
             .map_err(|source| MeshError::Thread { source })
             .and_then(|()| meeting.gather(&met, waiting));
-        meeting.is_over.store(true, Ordering::SeqCst);
+        meeting.end();
         streams
     })
 }
@@ -103,6 +110,16 @@ impl<'a> Meeting<'a> {
                 .spawn_scoped(scope, move || self.accept(scope, listener, &met))?;
         }
         Ok(())
+    }
+
+    /// Lets nobody wait for strangers any longer.
+    fn end(&self) {
+        let greeting = self.greeting.lock();
+        self.is_over.store(true, Ordering::SeqCst);
+        for stream in greeting.values() {
+            // It fails where the connection is over, which is what is wanted.
+            let _ = stream.shutdown(Shutdown::Both);
+        }
     }
 
     fn left(&self) -> Option<Duration> {
@@ -223,8 +240,27 @@ impl<'a> Meeting<'a> {
         if let Err(error) = prepared {
             return Met::Away(error);
         }
-        match handshake.run(&stream) {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        match stream.try_clone() {
+            Err(error) => return Met::Away(error),
+            Ok(stream) => {
+                let mut greeting = self.greeting.lock();
+                if self.left().is_none() {
+                    return Met::Away(io::ErrorKind::TimedOut.into());
+                }
+                greeting.insert(number, stream);
+            }
+        }
+        let greeted = handshake.run(&stream);
+        self.greeting.lock().remove(&number);
+        match greeted {
             Ok(greeted) => Met::Node(greeted.node, stream),
+            // Whoever comes may be anybody, as long as he has proved nothing.
+            Err(error @ (HelloError::Version { .. } | HelloError::OtherSecret { .. }))
+                if role == Role::Acceptor =>
+            {
+                Met::Away(io::Error::other(error))
+            }
             Err(error) => Met::Not(error),
         }
     }

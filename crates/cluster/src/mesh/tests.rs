@@ -179,12 +179,59 @@ fn nodes_of_another_list_or_secret_are_refused_at_once() {
         let nodes = listeners.into_iter().enumerate().map(|(here, listener)| {
             let mut options = options(&peers, here, listener);
             options.secret = Some(&secrets[here]);
+            // Who is connected to knows nothing of who comes, and waits for the node.
+            options.within = Duration::from_secs(if here == 0 { 2 } else { 60 });
             scope.spawn(move || Mesh::meet(options, &|_| ()))
         });
         let nodes: Vec<_> = nodes.collect();
         for node in nodes {
-            let error = node.join().unwrap().unwrap_err();
-            assert!(matches!(error, MeshError::Hello(_)), "{error}");
+            let error = node.join().unwrap().unwrap_err().to_string();
+            assert!(error.contains("secret"), "{error}");
         }
     });
+}
+
+#[test]
+fn strangers_neither_end_a_meeting_nor_hold_it_up() {
+    let (peers, listeners) = list(2);
+    let address = listeners[0].local_addr().unwrap();
+    let begun = std::time::Instant::now();
+    // One of another version, and one that says nothing.
+    let mut of_other_version = TcpStream::connect(address).unwrap();
+    let mut first = b"JNDNODE\0".to_vec();
+    first.extend(999_u32.to_le_bytes());
+    of_other_version.write_all(&first).unwrap();
+    let _silent = TcpStream::connect(address).unwrap();
+    each(
+        (&peers, listeners),
+        |_, _| (),
+        |_, mesh| mesh.unwrap().nodes(),
+    );
+    assert!(begun.elapsed() < LONG);
+}
+
+#[test]
+fn a_node_that_stands_still_holds_nobody_up_once_another_one_has_gone() {
+    let (peers, listeners) = list(3);
+    let (gone, is_gone) = std::sync::mpsc::channel();
+    let is_gone = Mutex::new(is_gone);
+    each(
+        (&peers, listeners),
+        |_, _| (),
+        |here, mesh| {
+            let mesh = mesh.unwrap();
+            match here {
+                // It goes,
+                0 => drop(mesh),
+                // and this one makes no call before the other one has failed.
+                1 => is_gone.lock().unwrap().recv().unwrap(),
+                _ => {
+                    let failed = mesh.exchange(vec![vec![7; 3 * PIECE_BYTES]; 3]);
+                    let failed = failed.unwrap_err().to_string();
+                    assert!(failed.contains("node n0 has gone"), "{failed}");
+                    gone.send(()).unwrap();
+                }
+            }
+        },
+    );
 }

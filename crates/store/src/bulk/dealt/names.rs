@@ -206,9 +206,9 @@ pub(super) fn ids_of_ranks(
         }
         Ok(())
     })?;
-    assert!(
-        ids.iter().all(|raw| !TermId::from_raw(*raw).is_none()),
-        "some node has seen each"
-    );
-    Ok(ids)
+    match ids.iter().all(|raw| !TermId::from_raw(*raw).is_none()) {
+        true => Ok(ids),
+        // Some node has seen each.
+        false => Err(Failed::malformed()),
+    }
 }
