@@ -133,10 +133,12 @@ impl Catalogue for StoredGraph {
         direction: Direction,
         out: &mut Vec<PredicateId>,
     ) {
-        if key.kind() == TermKind::Vertex {
-            self.snapshot.predicates_of(graph, key, direction, out);
-        } else {
-            out.extend(self.all_predicates());
+        match (key.kind(), direction) {
+            (TermKind::Vertex, _) => self.snapshot.predicates_of(graph, key, direction, out),
+            // Literals are no subjects: elsewhere each predicate would be asked for nothing.
+            (TermKind::Literal, Direction::Out) => {}
+            (_, Direction::Out) if inline::is_valid(key) => {}
+            _ => out.extend(self.all_predicates()),
         }
     }
 

@@ -34,7 +34,9 @@ fn people() -> String {
     lines.collect()
 }
 
-const QUERIES: [&str; 26] = [
+const QUERIES: [&str; 28] = [
+    "SELECT ?s ?o { ?s <http://x/name> ?o FILTER NOT EXISTS { ?o ?q ?s } }",
+    "SELECT ?s ?o ?q { ?s <http://x/age>|<http://x/knows> ?o . ?o ?q ?s }",
     "SELECT * { <http://x/late0> ?p ?o }",
     "SELECT * { ?s ?p \"late\"@de . ?s <http://x/knows>/<http://x/knows> ?o }",
     "SELECT * { GRAPH <http://x/late> { ?s ?p ?o } }",
