@@ -5,6 +5,7 @@
 //! arguments go to [`main`]; the child prints one line of JSON.
 
 use std::ffi::OsString;
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -155,6 +156,25 @@ pub fn main(arguments: &[OsString]) -> Result<bool, BenchError> {
     let text = serde_json::to_string(&report).expect("numbers are JSON");
     println!("{text}");
     Ok(true)
+}
+
+/// A list of so many nodes with these names, at ports that nobody has.
+pub(crate) fn list_of_nodes(
+    nodes: u32,
+    shards: usize,
+    name: impl Fn(u32) -> String,
+) -> Result<String, BenchError> {
+    let ports: Result<Vec<TcpListener>, _> = (0..nodes)
+        .map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))
+        .collect();
+    let ports = ports.map_err(BenchError::io("a port"))?;
+    let mut list = format!("shards = {shards}\n");
+    for (number, port) in (0..).zip(&ports) {
+        let address = port.local_addr().map_err(BenchError::io("a port"))?;
+        let name = name(number);
+        list += &format!("[[node]]\nname = \"{name}\"\naddress = \"{address}\"\n");
+    }
+    Ok(list)
 }
 
 /// A new database in memory with the file's triples.

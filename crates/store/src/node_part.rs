@@ -10,7 +10,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use jindou_dictionary::{DictionaryError, StringTable, TermTable};
+use jindou_dictionary::{DictionaryError, Residues, StringTable, TermTable};
 use jindou_fabric::Region;
 use jindou_model::{NodeId, PredicateId, ShardId, TermId, TermKind};
 use jindou_partition::{ShardMap, Shards};
@@ -31,6 +31,15 @@ pub(crate) type SegmentCounts = [(u64, u64); 2];
 
 /// Words in which a predicate's counts of a layer are written.
 const WORDS_OF_COUNTS: usize = 4;
+
+/// The numbers of the terms whose strings a node has: those of its shards.
+pub(crate) fn residues_of(map: &ShardMap, node: NodeId) -> Residues {
+    let shards = map.shards();
+    let own = shards.all().filter(|shard| map.holder(*shard) == node);
+    let own: Vec<u32> = own.map(|shard| shard.0).collect();
+    let bits = shards.count().trailing_zeros();
+    Residues::new(bits, &own).expect("a node holds shards")
+}
 
 /// Of which node a base is the part, and what it knows of the whole.
 #[derive(Clone, Debug)]

@@ -4,7 +4,6 @@
 //! the ids whose shards it holds, and which ids may have the hashes of its shards. Ids and the number of the snapshot
 //! stay: nodes with parts and nodes with whole copies of the store have the same snapshot.
 
-use jindou_dictionary::Residues;
 use jindou_model::{Direction, NodeId, SortedSet, TermId};
 use jindou_partition::{ShardMap, Shards};
 
@@ -13,7 +12,7 @@ use crate::delta::{Snapshot, Transaction};
 use crate::directory::Directory;
 use crate::durable::DurableStore;
 use crate::layer::{Layer, LayerKind};
-use crate::node_part::{NodePart, WholeFigures};
+use crate::node_part::{NodePart, WholeFigures, residues_of};
 use crate::segment::Segment;
 use crate::tables::TermTables;
 
@@ -97,13 +96,7 @@ fn terms_of(
     part: &NodePart,
 ) -> Result<TermTables, StoreError> {
     let shards = part.map().shards();
-    let own: Vec<u32> = shards
-        .all()
-        .filter(|shard| part.holds(*shard))
-        .map(|shard| shard.0)
-        .collect();
-    let bits = shards.count().trailing_zeros();
-    let residues = Residues::new(bits, &own).expect("a node holds shards");
+    let residues = residues_of(part.map(), part.node());
     let is_asked = |hash| part.holds(shards.of_hash(hash));
     let of_node = tables.of_node(&residues, is_asked, forgotten);
     of_node.map_err(|error| StoreError::TooLarge {

@@ -7,7 +7,6 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
@@ -16,7 +15,7 @@ use jindou_engine::{ClusterOptions, Database, ForkPolicy, PeerList};
 use jindou_server::HeavyPriority;
 
 use crate::BenchError;
-use crate::child::ChildProgram;
+use crate::child::{ChildProgram, list_of_nodes};
 use crate::emulate::{Load, Waits};
 
 /// The child's task.
@@ -55,7 +54,7 @@ pub(crate) struct ProcessOptions<'a> {
 impl Processes {
     /// Starts the nodes, and waits until they have met.
     pub(super) fn start(options: &ProcessOptions<'_>) -> Result<Self, BenchError> {
-        let list = list(options)?;
+        let list = list_of_nodes(options.nodes, options.shards, name)?;
         let (policy, heavy) = (options.policy, options.heavy_priority);
         let file = options.folder.join(format!("{policy:?} {heavy:?}.toml"));
         fs::write(&file, &list).map_err(BenchError::io("the list of nodes"))?;
@@ -236,21 +235,6 @@ fn join(
 
 fn name(number: u32) -> String {
     format!("node-{number}")
-}
-
-/// A list of nodes at ports that nobody has.
-fn list(options: &ProcessOptions<'_>) -> Result<String, BenchError> {
-    let ports: Result<Vec<TcpListener>, _> = (0..options.nodes)
-        .map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))
-        .collect();
-    let ports = ports.map_err(BenchError::io("a port"))?;
-    let mut list = format!("shards = {}\n", options.shards);
-    for (number, port) in (0..).zip(&ports) {
-        let address = port.local_addr().map_err(BenchError::io("a port"))?;
-        let name = name(number);
-        list += &format!("[[node]]\nname = \"{name}\"\naddress = \"{address}\"\n");
-    }
-    Ok(list)
 }
 
 fn failed(reason: String) -> BenchError {

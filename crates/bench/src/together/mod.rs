@@ -7,7 +7,6 @@ mod child;
 
 use std::fmt::{self, Display, Formatter};
 use std::fs;
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Instant;
@@ -18,7 +17,7 @@ use serde::Serialize;
 
 pub use self::child::child;
 use self::child::{Made, TASK};
-use crate::child::ChildProgram;
+use crate::child::{ChildProgram, list_of_nodes};
 use crate::data::{self, DataFile};
 use crate::machine::Machine;
 use crate::store_folder::StoreFolder;
@@ -105,12 +104,16 @@ pub fn measure(options: &Options, note: impl Fn(&str)) -> Result<LoadReport, Ben
     })
 }
 
-/// One process, or so many that each make their part.
+/// Loads in one process, or in several, each of which makes its part.
 fn load(options: &Options, file: &DataFile, processes: u32) -> Result<Way, BenchError> {
     let folder = StoreFolder::new(&options.folder, "together");
     fs::create_dir_all(folder.path()).map_err(BenchError::io(folder.path()))?;
     let list = folder.path().join("nodes.toml");
-    fs::write(&list, list_of(options, processes)?).map_err(BenchError::io(&list))?;
+    fs::write(
+        &list,
+        list_of_nodes(processes, options.shards.count(), name)?,
+    )
+    .map_err(BenchError::io(&list))?;
     let begun = Instant::now();
     let made: Vec<Result<Made, BenchError>> = thread::scope(|scope| {
         let nodes: Vec<_> = (0..processes)
@@ -148,21 +151,6 @@ fn load(options: &Options, file: &DataFile, processes: u32) -> Result<Way, Bench
 
 fn name(number: u32) -> String {
     format!("n{number}")
-}
-
-/// A list of nodes at free ports.
-fn list_of(options: &Options, processes: u32) -> Result<String, BenchError> {
-    let ports: Result<Vec<TcpListener>, _> = (0..processes)
-        .map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))
-        .collect();
-    let ports = ports.map_err(BenchError::io("a port"))?;
-    let mut list = format!("shards = {}\n", options.shards.count());
-    for (number, port) in (0..).zip(&ports) {
-        let address = port.local_addr().map_err(BenchError::io("a port"))?;
-        let name = name(number);
-        list += &format!("[[node]]\nname = \"{name}\"\naddress = \"{address}\"\n");
-    }
-    Ok(list)
 }
 
 impl LoadReport {

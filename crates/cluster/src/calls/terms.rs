@@ -125,8 +125,8 @@ impl AskedTerms {
         self.begin(shard, call)
     }
 
-    /// Waits for the ids that the terms of the first of so many hashes may have, by place, and how many of the hashes
-    /// these are: one at least.
+    /// Waits for an answer about so many hashes. Gives the place of a hash with each id that its term may have, and how
+    /// many hashes were looked at: the first ones, one at least.
     pub(crate) fn candidates(
         &self,
         asking: Asking,

@@ -4,8 +4,8 @@
 //! a sample says that about as many are in each range, and sorts them; how many are in the ranges before tells the
 //! numbers. These go back to the owners, and each string to the node that holds the shard of its number.
 
-use jindou_dictionary::{Interner, Residues, StringTable, TermTable};
-use jindou_model::TermId;
+use jindou_dictionary::{Interner, StringTable, TermTable};
+use jindou_model::{NodeId, TermId};
 use jindou_partition::ShardMap;
 use rayon::prelude::*;
 
@@ -15,6 +15,7 @@ use super::strings::Strings;
 use super::terms::Owned;
 use super::wire::{push_number, push_string};
 use crate::bulk::build::sort_by_bytes;
+use crate::node_part::residues_of;
 use crate::tables::TermTables;
 
 /// Strings of the sample for each range, about.
@@ -264,13 +265,7 @@ fn tables(
     hashes: &[(u64, u64)],
     count: u64,
 ) -> Result<TermTables, Failed> {
-    let shards = map.shards();
-    let own = shards
-        .all()
-        .filter(|shard| map.holder(*shard).0 as usize == here);
-    let own: Vec<u32> = own.map(|shard| shard.0).collect();
-    let bits = shards.count().trailing_zeros();
-    let residues = Residues::new(bits, &own).expect("a node holds shards");
+    let residues = residues_of(map, NodeId(here as u32));
     let mut rows: Vec<(u32, u32)> = Vec::new();
     for (range, strings) in (0..).zip(strings) {
         rows.extend((0..strings.len() as u32).map(|number| (range, number)));
