@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use jindou_engine::CancellationToken;
+use jindou_fabric::schedule::all_run_as_usual;
 use tokio::sync::oneshot;
 
 use crate::failure::INTERRUPTED;
@@ -22,6 +23,12 @@ impl fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
+/// Ends the process, whatever its threads do.
+pub(crate) fn end_at_once() -> ! {
+    all_run_as_usual();
+    std::process::exit(INTERRUPTED.into())
+}
+
 /// A token that Ctrl-C or a request to terminate cancels, from now to the process's end; a second
 /// one ends the process at once.
 ///
@@ -36,7 +43,7 @@ pub(crate) fn watch() -> anyhow::Result<CancellationToken> {
             cancelled.cancel();
             is_first = false;
         }
-        false => std::process::exit(INTERRUPTED.into()),
+        false => end_at_once(),
     })?;
     Ok(token)
 }
@@ -95,7 +102,7 @@ impl EndOfInput {
             // Nobody waits for it where the server has ended.
             let _ended = send.send(());
             std::thread::sleep(MOST_AFTER_INPUT);
-            std::process::exit(INTERRUPTED.into());
+            end_at_once();
         };
         thread.spawn(read).context("cannot watch standard input")?;
         Ok(Self(Some(receive)))

@@ -86,8 +86,10 @@ fn main() -> ExitCode {
         Command::Manual(arguments) => commands::manual::pages(&arguments),
         Command::BenchChild(arguments) => commands::bench::child(&arguments),
     };
-    match outcome {
+    let status = match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failure::report(&error),
-    }
+    };
+    jindou_fabric::schedule::all_run_as_usual();
+    status
 }

@@ -87,6 +87,24 @@ impl ThreadId {
     }
 }
 
+/// Ends [`run_when_idle`] for all threads of the process that it may end it for. For a process that is to end: it is
+/// there, with its memory, until each of its threads has had a core to end on, which one that runs when a core is
+/// idle may not get for minutes.
+pub fn all_run_as_usual() {
+    #[cfg(target_os = "linux")]
+    {
+        // Without a list of threads, or the right to change one, the process ends when it can.
+        let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten();
+        let numbers = threads.filter_map(|thread| thread.ok()?.file_name().to_str()?.parse().ok());
+        for number in numbers {
+            // SAFETY: the call takes a number, and fails for one of no thread.
+            if unsafe { libc::sched_getscheduler(number) } == libc::SCHED_IDLE {
+                let _refused = ThreadId(number).run_as_usual();
+            }
+        }
+    }
+}
+
 /// How long a thread that answers light queries runs before others may have their turn.
 #[cfg(target_os = "linux")]
 const SHORT_TURN_NANOSECONDS: u64 = 100_000;

@@ -17,8 +17,7 @@ use tokio::sync::watch;
 use crate::allow::{broker_policy, check_folders, load_policies, service_policy};
 use crate::args::{CorsOrigin, FsyncArgument, ServeArguments};
 use crate::control;
-use crate::failure::INTERRUPTED;
-use crate::interrupt::{EndOfInput, Signals};
+use crate::interrupt::{EndOfInput, Signals, end_at_once};
 use crate::limit_args::{HeavyPriorityArgument, LimitArguments};
 use crate::node::Node;
 use crate::open;
@@ -304,7 +303,7 @@ async fn stop(mut signals: Signals, end: EndOfInput, running: watch::Sender<()>)
     note!("ending once the queries and backups under way have; Ctrl-C again ends at once");
     tokio::spawn(async move {
         signals.next().await;
-        std::process::exit(INTERRUPTED.into());
+        end_at_once();
     });
 }
 
