@@ -70,6 +70,17 @@ pub(crate) struct QuadsAsked {
     pub(crate) holders: Holders,
 }
 
+impl QuadsAsked {
+    /// All of it is here.
+    fn of_whole(graph: &Arc<StoredGraph>) -> Self {
+        Self {
+            source: Arc::clone(graph) as _,
+            terms: None,
+            holders: Holders::default(),
+        }
+    }
+}
+
 /// The shards of the graph that was asked for last, and the nodes that have them.
 #[derive(Default)]
 pub(crate) struct LastShards {
@@ -229,8 +240,11 @@ impl LastShards {
         graph: &Arc<StoredGraph>,
     ) -> Result<QuadsAsked, EngineError> {
         #[cfg(target_os = "linux")]
-        if let (Some(membership), Some(_)) = (self.membership(), graph.snapshot.base().node_part())
-        {
+        if let Some(membership) = self.membership() {
+            if graph.snapshot.base().node_part().is_none() {
+                membership.snapshots().check_that_it_may_answer()?;
+                return Ok(QuadsAsked::of_whole(graph));
+            }
             let holders = Holders::of(membership.member());
             let seen = membership.seen(graph, QueryClass::Heavy)?;
             return Ok(QuadsAsked {
@@ -239,11 +253,7 @@ impl LastShards {
                 holders,
             });
         }
-        Ok(QuadsAsked {
-            source: Arc::clone(graph) as _,
-            terms: None,
-            holders: Holders::default(),
-        })
+        Ok(QuadsAsked::of_whole(graph))
     }
 
     /// What nodes hold for queries of others, by node, where sub-queries go as messages: queries, and

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use jindou_engine::ingest::{Progress, Source};
 use jindou_engine::{
-    ClusterOptions, Config, Database, EngineError, ForkPolicy, LoadOptions, PeerList, Presence,
-    QueryOptions, QueryResults, ReplicaStatus,
+    ClusterOptions, Config, Database, EngineError, ForkPolicy, GraphSelection, LoadOptions,
+    PeerList, Presence, QueryOptions, QueryResults, ReplicaStatus,
 };
 use tempfile::TempDir;
 
@@ -519,9 +519,15 @@ fn a_copy_that_was_changed_by_itself_answers_nothing() {
         rows(node, "SELECT ?o { <http://x/new> <http://x/is> ?o }")
     };
     let all = "SELECT ?s ?o { ?s <http://x/is> ?o }";
-    for round in 0..2 {
+    // The leader begins for the first time, once more, and with a copy that knows who made what.
+    for (round, more) in [0, 0, 1].into_iter().enumerate() {
         let nodes = nodes(folder.path(), ForkPolicy::Dynamic, true);
         let refused = found(&nodes[2]);
+        assert!(
+            matches!(refused, Err(EngineError::NotFollowing { .. })),
+            "round {round}: {refused:?}"
+        );
+        let refused = nodes[2].for_each_quad(&GraphSelection::All, |_| Ok::<(), EngineError>(()));
         assert!(
             matches!(refused, Err(EngineError::NotFollowing { .. })),
             "round {round}: {refused:?}"
@@ -537,7 +543,7 @@ fn a_copy_that_was_changed_by_itself_answers_nothing() {
             )
         };
         for node in &nodes[..2] {
-            for (found, count) in [(found(node), 1), (rows(node, all), 41 + round)] {
+            for (found, count) in [(found(node), 1), (rows(node, all), 41 + more)] {
                 let held = match &found {
                     Ok(rows) => is_right(rows, count),
                     Err(error) => is_lost(error),
@@ -551,6 +557,9 @@ fn a_copy_that_was_changed_by_itself_answers_nothing() {
                 .is_err()
         );
         drop(nodes);
+        if round == 0 {
+            continue;
+        }
         // Now all know who made what: a copy of the first, changed by itself, while the first goes on.
         std::fs::remove_dir_all(place(2)).expect("it is there");
         copy(&place(1), &place(2));

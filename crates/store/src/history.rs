@@ -18,6 +18,8 @@ const FILE: TextFile = TextFile {
     name: "HISTORY",
     head: "jindou history 1",
 };
+/// The line of [`Begun`].
+const BEGUN: &str = "begun ";
 /// Runs that are kept: the last ones.
 const MOST_RUNS: usize = 10_000;
 
@@ -30,9 +32,31 @@ pub struct Run {
     pub first: SnapshotNumber,
 }
 
+impl Begun {
+    fn read(line: &str) -> Option<Self> {
+        let (digest, number) = line.split_once(' ')?;
+        Some(Self {
+            number: SnapshotNumber(number.parse().ok()?),
+            digest: u64::from_str_radix(digest, 16).ok()?,
+        })
+    }
+}
+
 /// The runs of a store, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct History(Vec<Run>);
+pub struct History {
+    runs: Vec<Run>,
+    begun: Option<Begun>,
+}
+
+/// What a store was before its first run. Who made that is not known, so a copy from before is known by what it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Begun {
+    /// The snapshot.
+    pub number: SnapshotNumber,
+    /// A digest of what it holds.
+    pub digest: u64,
+}
 
 impl History {
     /// Those of a store; `None` of one that has never been a copy of a cluster.
@@ -43,6 +67,7 @@ impl History {
         let Some(lines) = FILE.read(directory)? else {
             return Ok(None);
         };
+        let begun = lines.first().and_then(|line| line.strip_prefix(BEGUN));
         let run = |line: &String| {
             let (id, first) = line.split_once(' ')?;
             Some(Run {
@@ -50,9 +75,19 @@ impl History {
                 first: SnapshotNumber(first.parse().ok()?),
             })
         };
-        let runs: Option<Vec<Run>> = lines.iter().map(run).collect();
+        let runs: Option<Vec<Run>> = lines[usize::from(begun.is_some())..]
+            .iter()
+            .map(run)
+            .collect();
         let runs = runs.ok_or_else(|| FILE.corrupt(directory, "a line has no run"))?;
-        Ok(Some(Self(runs)))
+        let begun = begun.map(|line| {
+            let begun = Begun::read(line);
+            begun.ok_or_else(|| FILE.corrupt(directory, "it does not say how it began"))
+        });
+        Ok(Some(Self {
+            runs,
+            begun: begun.transpose()?,
+        }))
     }
 
     /// Replaces what the store has. It is lasting when this returns.
@@ -60,38 +95,59 @@ impl History {
     /// # Errors
     /// What the operating system says; what was there before stays.
     pub fn write(&self, directory: &Directory) -> Result<(), StoreError> {
+        let begun = self
+            .begun
+            .map(|begun| format!("{BEGUN}{:016x} {}", begun.digest, begun.number.0));
         let line = |run: &Run| format!("{:016x} {}", run.id, run.first.0);
-        FILE.write(directory, self.0.iter().map(line))
+        FILE.write(
+            directory,
+            begun.into_iter().chain(self.runs.iter().map(line)),
+        )
     }
 
     /// The same, and a run that begins with this snapshot.
     #[must_use]
     pub fn with_run(&self, first: SnapshotNumber) -> Self {
-        let left_out = (self.0.len() + 1).saturating_sub(MOST_RUNS);
-        let mut runs = self.0[left_out..].to_vec();
+        let left_out = (self.runs.len() + 1).saturating_sub(MOST_RUNS);
+        let mut runs = self.runs[left_out..].to_vec();
         runs.push(Run {
             id: random(),
             first,
         });
-        Self(runs)
+        Self { runs, ..*self }
+    }
+
+    /// The same, of a store that was this before its first run.
+    #[must_use]
+    pub fn with_begun(self, begun: Begun) -> Self {
+        Self {
+            begun: Some(begun),
+            ..self
+        }
+    }
+
+    /// What the store was before its first run, where that is known.
+    #[must_use]
+    pub fn begun(&self) -> Option<Begun> {
+        self.begun
     }
 
     /// Its runs.
     #[must_use]
     pub fn runs(&self) -> &[Run] {
-        &self.0
+        &self.runs
     }
 
     /// The history of these runs.
     #[must_use]
     pub fn of(runs: Vec<Run>) -> Self {
-        Self(runs)
+        Self { runs, begun: None }
     }
 
     /// The run that made a snapshot, if it is known.
     #[must_use]
     pub fn run_of(&self, number: SnapshotNumber) -> Option<Run> {
-        let mut runs = self.0.iter().rev();
+        let mut runs = self.runs.iter().rev();
         runs.find(|run| run.first <= number).copied()
     }
 
@@ -144,6 +200,14 @@ mod tests {
         }
         assert_eq!(history.runs().len(), MOST_RUNS);
         history.write(&directory).expect("there is room");
-        assert_eq!(read(), Some(history));
+        assert_eq!(read(), Some(history.clone()));
+        let begun = Begun {
+            number: SnapshotNumber(7),
+            digest: u64::MAX - 5,
+        };
+        let history = history.with_begun(begun);
+        history.write(&directory).expect("there is room");
+        assert_eq!(read(), Some(history.clone()));
+        assert_eq!(history.with_run(SnapshotNumber(9)).begun(), Some(begun));
     }
 }

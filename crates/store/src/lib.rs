@@ -57,7 +57,7 @@ pub use directory::{Directory, StoreFile};
 pub use domain::Domain;
 pub use durable::{Checkpoint, Copied, DurabilityOptions, DurableStore, OpenStorage, Recovery};
 pub use error::StoreError;
-pub use history::{History, Run};
+pub use history::{Begun, History, Run};
 pub use identity::Identity;
 pub use layer::{Layer, LayerKind};
 pub use layout::{ArrayLayout, KeysLayout, PartLayout, ReadBytes, SegmentLayout};

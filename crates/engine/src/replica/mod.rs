@@ -32,7 +32,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jindou_model::{NodeId, SnapshotNumber};
-use jindou_store::History;
 
 use crate::database::Inner;
 use crate::{Database, EngineError};
@@ -289,8 +288,7 @@ impl Database {
                 let latest = writer.latest.clone();
                 writer.begin_run(SnapshotNumber(number.0 + 1), true)?;
                 let directory = inner.directory.as_ref().expect("it is stored");
-                let history = History::read(directory)?.unwrap_or_default();
-                let lineage = Lineage::new(history, &latest);
+                let lineage = Lineage::new(lineage::of_leader(directory, &latest)?);
                 let leader = Leader::new(inner, options, number, lineage);
                 writer.leads = Some(Arc::clone(&leader));
                 Role::Leader(leader)

@@ -52,6 +52,10 @@ impl Membership {
         &self.member
     }
 
+    pub(super) fn snapshots(&self) -> &Snapshots {
+        &self.snapshots
+    }
+
     /// A graph that readers see, with the shards of other nodes as queries of a class ask for them.
     ///
     /// # Errors

@@ -148,6 +148,18 @@ impl Snapshots {
         }
     }
 
+    /// # Errors
+    /// [`EngineError::NotFollowing`] of a copy of the store that may not answer.
+    pub(super) fn check_that_it_may_answer(&self) -> Result<(), EngineError> {
+        let standing = self.may_answer(STANDING_PATIENCE);
+        standing.map_err(|standing| EngineError::NotFollowing {
+            reason: match standing {
+                Standing::Waits => "the leader has not compared it with its own yet".to_owned(),
+                Standing::Ended(reason) => reason,
+            },
+        })
+    }
+
     /// There is this snapshot from now on, the latest one, which another node may show before this one does.
     pub(super) fn note(&self, snapshot: &Snapshot) {
         let graph = Arc::new(StoredGraph {
@@ -174,13 +186,7 @@ impl Snapshots {
     /// # Errors
     /// As [`Snapshots::new`].
     pub(super) fn own(&self, graph: &Arc<StoredGraph>) -> Result<Arc<OwnGraph>, EngineError> {
-        let standing = self.may_answer(STANDING_PATIENCE);
-        standing.map_err(|standing| EngineError::NotFollowing {
-            reason: match standing {
-                Standing::Waits => "the leader has not compared it with its own yet".to_owned(),
-                Standing::Ended(reason) => reason,
-            },
-        })?;
+        self.check_that_it_may_answer()?;
         if let Some(own) = self.state.lock().made_of(&graph.snapshot) {
             return Ok(own);
         }
