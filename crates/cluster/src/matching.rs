@@ -5,6 +5,7 @@
 //! handed on, as the caller cannot be told to ask again then: for a bounded time, as the caller does not look
 //! at its limits meanwhile, after which the shard counts as lost.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,7 +16,12 @@ use jindou_model::{
 };
 
 use crate::Sharded;
+use crate::rows::is_of_graph;
 
+/// Of so many predicates each is looked at, whether its list is here or at another node.
+const FEW_PREDICATES: usize = 16;
+/// So many edges of a key are read to find out which predicates it has, at most.
+const MOST_EDGES_READ_FOR_PREDICATES: usize = 2048;
 /// Edges read together.
 const EDGES_AT_ONCE: usize = 2048;
 /// How long a shard that is not ready is waited for, once something was handed on.
@@ -67,6 +73,13 @@ impl Begun {
     }
 }
 
+/// Those of which the shards have the edges.
+fn without_type(predicates: &[PredicateId]) -> Vec<PredicateId> {
+    let mut others = predicates.to_vec();
+    others.retain(|predicate| *predicate != PredicateId::TYPE);
+    others
+}
+
 impl Sharded {
     /// As [`GraphSource::for_each_match`].
     pub(crate) fn visit_matches(
@@ -76,7 +89,11 @@ impl Sharded {
         visit: &mut Visit<'_>,
     ) -> Ended {
         let mut begun = self.begin_scan();
-        for predicate in self.predicates_to_read(pattern, graph) {
+        let read: &Read<'_> = &|rows, p, visit| rows.for_each_match(p, graph, visit);
+        if let (Some(subject), None) = (pattern.subject, pattern.predicate) {
+            return self.visit_subject(pattern, (Some(graph), subject), &mut begun, visit, read);
+        }
+        for predicate in self.predicates_to_read(pattern, graph)? {
             let flow = match (pattern.subject, pattern.object) {
                 (None, Some(object)) if predicate != PredicateId::TYPE => {
                     let name = match graph {
@@ -89,11 +106,7 @@ impl Sharded {
                     };
                     self.visit_subjects(graph, (predicate, object), &mut begun, &mut found)?
                 }
-                _ => {
-                    self.visit_rows(pattern, predicate, &mut begun, visit, &|rows, p, visit| {
-                        rows.for_each_match(p, graph, visit)
-                    })?
-                }
+                _ => self.visit_rows(pattern, predicate, &mut begun, visit, read)?,
             };
             if flow.is_break() {
                 return Ok(flow);
@@ -105,7 +118,11 @@ impl Sharded {
     /// As [`GraphSource::for_each_quad`].
     pub(crate) fn visit_quads(&self, pattern: &Pattern, visit: &mut Visit<'_>) -> Ended {
         let mut begun = self.begin_scan();
-        for predicate in self.predicates_to_read(pattern, GraphRef::Named) {
+        let read: &Read<'_> = &|rows, p, visit| rows.for_each_quad(p, visit);
+        if let (Some(subject), None) = (pattern.subject, pattern.predicate) {
+            return self.visit_subject(pattern, (None, subject), &mut begun, visit, read);
+        }
+        for predicate in self.predicates_to_read(pattern, GraphRef::Named)? {
             let flow = match (pattern.subject, pattern.object) {
                 (None, Some(object)) if predicate != PredicateId::TYPE => {
                     let mut found = |subjects: &[TermId], begun: &mut Begun| {
@@ -118,11 +135,7 @@ impl Sharded {
                     let graph = GraphRef::Named;
                     self.visit_subjects(graph, (predicate, object), &mut begun, &mut found)?
                 }
-                _ => {
-                    self.visit_rows(pattern, predicate, &mut begun, visit, &|rows, p, visit| {
-                        rows.for_each_quad(p, visit)
-                    })?
-                }
+                _ => self.visit_rows(pattern, predicate, &mut begun, visit, read)?,
             };
             if flow.is_break() {
                 return Ok(flow);
@@ -138,21 +151,108 @@ impl Sharded {
         }
     }
 
-    /// The predicates that may match, and perhaps others.
-    fn predicates_to_read(&self, pattern: &Pattern, graph: GraphRef<'_>) -> Vec<PredicateId> {
+    /// The predicates that may match where the subject is not known or the predicate is, and perhaps others.
+    fn predicates_to_read(
+        &self,
+        pattern: &Pattern,
+        graph: GraphRef<'_>,
+    ) -> Result<Vec<PredicateId>, Unavailable> {
         let mut predicates = Vec::new();
-        let catalogue = &self.catalogue;
-        match (pattern.predicate, pattern.subject, pattern.object) {
-            (Some(predicate), _, _) => predicates.push(predicate),
-            (None, Some(subject), _) => {
-                catalogue.predicates_of(graph, subject, Direction::Out, &mut predicates);
+        match (pattern.predicate, pattern.object) {
+            (Some(predicate), _) => predicates.push(predicate),
+            (None, Some(object)) => {
+                let end = (object, Direction::In);
+                self.predicates_that_are_there(graph, end, &mut predicates)?;
             }
-            (None, None, Some(object)) => {
-                catalogue.predicates_of(graph, object, Direction::In, &mut predicates);
-            }
-            (None, None, None) => catalogue.predicates(graph, &mut predicates),
+            (None, None) => self.catalogue.predicates(graph, &mut predicates),
         }
-        predicates
+        Ok(predicates)
+    }
+
+    /// As [`GraphSource::predicates_at`]: what every machine knows may be any predicate, as for literals. Then the
+    /// key's shard says by one answer which of them it has, unless that is more than an answer or two.
+    pub(crate) fn predicates_that_are_there(
+        &self,
+        graph: GraphRef<'_>,
+        (key, direction): (TermId, Direction),
+        out: &mut Vec<PredicateId>,
+    ) -> Result<(), Unavailable> {
+        let mut known = Vec::new();
+        (self.catalogue).predicates_of(graph, key, direction, &mut known);
+        if known.len() <= FEW_PREDICATES || !is_of_graph(key) {
+            out.append(&mut known);
+            return Ok(());
+        }
+        let pattern = match direction {
+            Direction::Out => Pattern {
+                subject: Some(key),
+                ..Pattern::ALL
+            },
+            Direction::In => Pattern {
+                object: Some(key),
+                ..Pattern::ALL
+            },
+        };
+        // Which graphs an edge is in, the shards of other keys may know.
+        let read = match graph {
+            GraphRef::Default | GraphRef::Named | GraphRef::Union => graph,
+            GraphRef::One(_) | GraphRef::Some(_) | GraphRef::Each(_) => GraphRef::Named,
+        };
+        let (mut there, mut edges) = (BTreeSet::new(), 0);
+        // Every node has its edges.
+        if known.contains(&PredicateId::TYPE) {
+            there.insert(PredicateId::TYPE);
+        }
+        let others = without_type(&known);
+        let shard = self.of_shard(self.shards.owner(key))?;
+        let asked = (&*others, &mut 0);
+        let flow = shard.for_each_of(asked, &pattern, Some(read), &mut |_, predicate, _, _| {
+            there.insert(predicate);
+            edges += 1;
+            match edges < MOST_EDGES_READ_FOR_PREDICATES {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
+        })?;
+        match flow {
+            ControlFlow::Continue(()) => out.extend(there),
+            ControlFlow::Break(()) => out.append(&mut known),
+        }
+        Ok(())
+    }
+
+    /// Reads all edges of a known subject: its types here, and the others by one question to its shard.
+    fn visit_subject(
+        &self,
+        pattern: &Pattern,
+        (graph, subject): (Option<GraphRef<'_>>, TermId),
+        begun: &mut Begun,
+        visit: &mut Visit<'_>,
+        read: &Read<'_>,
+    ) -> Ended {
+        let mut predicates = Vec::new();
+        let in_graph = graph.unwrap_or(GraphRef::Named);
+        (self.catalogue).predicates_of(in_graph, subject, Direction::Out, &mut predicates);
+        if predicates.contains(&PredicateId::TYPE) {
+            let flow = self.visit_rows(pattern, PredicateId::TYPE, begun, visit, read)?;
+            if flow.is_break() {
+                return Ok(flow);
+            }
+        }
+        let others = without_type(&predicates);
+        if others.is_empty() || !is_of_graph(subject) {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let shard = self.shards.owner(subject);
+        let rows = self.of_shard(shard)?;
+        let mut done = 0;
+        begun.ask(shard, |begun| {
+            let asked = (&*others, &mut done);
+            rows.for_each_of(asked, pattern, graph, &mut |s, p, o, g| {
+                begun.has_found = true;
+                visit(s, p, o, g)
+            })
+        })
     }
 
     /// Reads the edges of a predicate from a known subject, or all of them, in the rows of subjects.
@@ -258,12 +358,6 @@ mod tests {
     use super::*;
     use crate::calls::naive::Naive;
 
-    const ALL: Pattern = Pattern {
-        subject: None,
-        predicate: None,
-        object: None,
-    };
-
     /// A statement in each of two shards.
     fn two_shards() -> (Sharded, [Arc<Naive>; 2]) {
         let quad = |subject| {
@@ -285,7 +379,7 @@ mod tests {
     /// What comes of a scan, and how many statements it found.
     fn scan(sharded: &Sharded) -> (Ended, usize) {
         let mut found = 0;
-        let ended = sharded.for_each_match(&ALL, GraphRef::Default, &mut |_, _, _, _| {
+        let ended = sharded.for_each_match(&Pattern::ALL, GraphRef::Default, &mut |_, _, _, _| {
             found += 1;
             ControlFlow::Continue(())
         });

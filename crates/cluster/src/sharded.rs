@@ -221,6 +221,16 @@ impl GraphSource for Sharded {
         self.graphs_of_edges(list, to, rows, graphs)
     }
 
+    fn predicates_at(
+        &self,
+        graph: GraphRef<'_>,
+        key: TermId,
+        direction: Direction,
+        out: &mut Vec<PredicateId>,
+    ) -> Result<(), Unavailable> {
+        self.predicates_that_are_there(graph, (key, direction), out)
+    }
+
     fn for_each_match(
         &self,
         pattern: &Pattern,

@@ -3,8 +3,8 @@
 use crate::random::Random;
 use jindou_exec::{Catalogue, Catalogued, GraphSource, Keys, TermSource};
 use jindou_model::{
-    Cursor, GraphRef, IdEpoch, IdRanges, Lists, Membership, Pattern, Precision, ShardId, TermId,
-    Unavailable, Visit,
+    Cursor, Direction, GraphRef, IdEpoch, IdRanges, Lists, Membership, Pattern, Precision,
+    PredicateId, ShardId, TermId, Unavailable, Visit,
 };
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -220,6 +220,28 @@ impl GraphSource for Unready {
     ) -> Result<(), Unavailable> {
         self.roll()?;
         self.graph.graphs_of(list, to, rows, graphs)
+    }
+
+    fn for_each_of(
+        &self,
+        asked: (&[PredicateId], &mut usize),
+        pattern: &Pattern,
+        graph: Option<GraphRef<'_>>,
+        visit: &mut Visit<'_>,
+    ) -> Result<ControlFlow<()>, Unavailable> {
+        self.roll()?;
+        self.graph.for_each_of(asked, pattern, graph, visit)
+    }
+
+    fn predicates_at(
+        &self,
+        graph: GraphRef<'_>,
+        key: TermId,
+        direction: Direction,
+        out: &mut Vec<PredicateId>,
+    ) -> Result<(), Unavailable> {
+        self.roll()?;
+        self.graph.predicates_at(graph, key, direction, out)
     }
 
     fn for_each_match(

@@ -348,13 +348,9 @@ fn is_empty(snapshot: &Snapshot, graph: Option<&NamedNode>) -> bool {
     let Some(id) = id_of(snapshot, graph) else {
         return true;
     };
-    let all = Pattern {
-        subject: None,
-        predicate: None,
-        object: None,
-    };
     let one = GraphRef::One(id);
-    let first = snapshot.for_each_match(&all, one, &mut |_, _, _, _| ControlFlow::Break(()));
+    let first =
+        snapshot.for_each_match(&Pattern::ALL, one, &mut |_, _, _, _| ControlFlow::Break(()));
     first.is_continue()
 }
 

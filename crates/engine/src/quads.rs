@@ -262,14 +262,9 @@ fn visit_graph(
     graph: GraphRef<'_>,
     visit: &mut jindou_model::Visit<'_>,
 ) -> Result<ControlFlow<()>, Unavailable> {
-    let all = Pattern {
-        subject: None,
-        predicate: None,
-        object: None,
-    };
     let begun = Instant::now();
     loop {
-        match source.for_each_match(&all, graph, visit) {
+        match source.for_each_match(&Pattern::ALL, graph, visit) {
             Err(Unavailable::NotNow) if begun.elapsed() < PATIENCE => thread::yield_now(),
             Err(Unavailable::NotNow) => return Err(Unavailable::Gone),
             done => return done,

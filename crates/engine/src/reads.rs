@@ -430,6 +430,17 @@ impl GraphSource for WatchedGraph {
         self.graph.graphs_of(list, to, rows, graphs)
     }
 
+    fn predicates_at(
+        &self,
+        graph: GraphRef<'_>,
+        key: TermId,
+        direction: Direction,
+        out: &mut Vec<PredicateId>,
+    ) -> Result<(), Unavailable> {
+        self.reads.note_all_in(graph);
+        self.graph.predicates_at(graph, key, direction, out)
+    }
+
     fn for_each_match(
         &self,
         pattern: &Pattern,

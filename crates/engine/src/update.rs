@@ -888,26 +888,23 @@ impl<'a> Run<'a> {
             graph => reads.note_named(graph, None),
         });
         let graph = graph.map_or(GraphRef::Default, GraphRef::One);
-        let all = Pattern {
-            subject: None,
-            predicate: None,
-            object: None,
-        };
         let (memory, deadline) = (&mut self.memory, self.deadline);
         let mut ended = Ok(());
-        let flow = self.working.for_each_match(&all, graph, &mut |s, p, o, g| {
-            ended = make_room(quads, memory, deadline);
-            if ended.is_err() {
-                return ControlFlow::Break(());
-            }
-            quads.push(IdQuad {
-                subject: s,
-                predicate: p,
-                object: o,
-                graph: g,
+        let flow = self
+            .working
+            .for_each_match(&Pattern::ALL, graph, &mut |s, p, o, g| {
+                ended = make_room(quads, memory, deadline);
+                if ended.is_err() {
+                    return ControlFlow::Break(());
+                }
+                quads.push(IdQuad {
+                    subject: s,
+                    predicate: p,
+                    object: o,
+                    graph: g,
+                });
+                ControlFlow::Continue(())
             });
-            ControlFlow::Continue(())
-        });
         debug_assert_eq!(flow.is_break(), ended.is_err());
         ended
     }

@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 use std::thread;
 
 use jindou_model::{
-    Cursor, GraphRef, IdRanges, Lists, Membership, Pattern, Precision, TermId, Unavailable, Visit,
+    Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Pattern, Precision, PredicateId,
+    TermId, Unavailable, Visit,
 };
 
 use crate::ExecError;
@@ -88,6 +89,16 @@ impl Context {
         graphs: &mut Vec<TermId>,
     ) -> Result<(), ExecError> {
         self.ask(|| self.source.graphs_of(list, to, rows, graphs))
+    }
+
+    pub(crate) fn predicates_at(
+        &self,
+        graph: GraphRef<'_>,
+        key: TermId,
+        direction: Direction,
+        out: &mut Vec<PredicateId>,
+    ) -> Result<(), ExecError> {
+        self.ask(|| self.source.predicates_at(graph, key, direction, out))
     }
 
     pub(crate) fn for_each_match(

@@ -97,6 +97,22 @@ pub trait GraphSource: Catalogue {
         graphs: &mut Vec<TermId>,
     ) -> Result<(), Unavailable>;
 
+    /// The predicates to look at for the edges of a key in a direction, appended to `out`: those of
+    /// [`Catalogue::predicates_of`], or fewer where looking at one costs more than asking which it has.
+    ///
+    /// # Errors
+    /// [`Unavailable`], and nothing was appended.
+    fn predicates_at(
+        &self,
+        graph: GraphRef<'_>,
+        key: TermId,
+        direction: Direction,
+        out: &mut Vec<PredicateId>,
+    ) -> Result<(), Unavailable> {
+        self.predicates_of(graph, key, direction, out);
+        Ok(())
+    }
+
     /// Calls `visit` with each triple of a graph that matches, until it breaks; the graph of each
     /// is that of [`GraphRef::One`], or `NONE`.
     ///
@@ -118,6 +134,35 @@ pub trait GraphSource: Catalogue {
         pattern: &Pattern,
         visit: &mut Visit<'_>,
     ) -> Result<ControlFlow<()>, Unavailable>;
+
+    /// Calls `visit`, until it breaks, with what matches a pattern with each of some predicates, from the one of number
+    /// `done` on, which is brought on: triples of a graph, or quads of the named ones where none is given.
+    ///
+    /// # Errors
+    /// [`Unavailable`]; if it is not ready only, nothing was visited of the next predicate that is not done.
+    fn for_each_of(
+        &self,
+        (predicates, done): (&[PredicateId], &mut usize),
+        pattern: &Pattern,
+        graph: Option<GraphRef<'_>>,
+        visit: &mut Visit<'_>,
+    ) -> Result<ControlFlow<()>, Unavailable> {
+        while let Some(predicate) = predicates.get(*done) {
+            let one = Pattern {
+                predicate: Some(*predicate),
+                ..*pattern
+            };
+            let flow = match graph {
+                Some(graph) => self.for_each_match(&one, graph, visit)?,
+                None => self.for_each_quad(&one, visit)?,
+            };
+            if flow.is_break() {
+                return Ok(flow);
+            }
+            *done += 1;
+        }
+        Ok(ControlFlow::Continue(()))
+    }
 }
 
 /// What every machine knows of the whole graph: it cannot wait.

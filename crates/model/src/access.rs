@@ -97,5 +97,14 @@ pub struct Pattern {
     pub object: Option<TermId>,
 }
 
+impl Pattern {
+    /// Anything.
+    pub const ALL: Self = Self {
+        subject: None,
+        predicate: None,
+        object: None,
+    };
+}
+
 /// Called with subject, predicate, object and graph (`NONE` for the default graph and merges).
 pub type Visit<'a> = dyn FnMut(TermId, PredicateId, TermId, TermId) -> ControlFlow<()> + 'a;

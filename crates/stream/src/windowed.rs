@@ -262,6 +262,22 @@ impl GraphSource for WindowedGraph {
         self.stored.graphs_of(list, to, rows, graphs)
     }
 
+    fn predicates_at(
+        &self,
+        graph: GraphRef<'_>,
+        key: TermId,
+        direction: Direction,
+        out: &mut Vec<PredicateId>,
+    ) -> Result<(), Unavailable> {
+        match self.target(graph) {
+            Target::Stored(graph) => self.stored.predicates_at(graph, key, direction, out),
+            Target::Window(_) | Target::Both(_) => {
+                self.predicates_of(graph, key, direction, out);
+                Ok(())
+            }
+        }
+    }
+
     fn for_each_match(
         &self,
         pattern: &Pattern,

@@ -13,15 +13,15 @@ use std::time::Duration;
 
 use jindou_exec::{Catalogue, Catalogued, GraphSource};
 use jindou_model::{
-    Cursor, GraphRef, IdRanges, Lists, Membership, Pattern, Precision, ShardId, TermId,
-    Unavailable, Visit,
+    Cursor, GraphRef, IdRanges, Lists, Membership, Pattern, Precision, PredicateId, ShardId,
+    TermId, Unavailable, Visit,
 };
 
 use super::connection::{Connection, NoAnswer};
 use super::wire::CallError;
 use super::words::{
-    Answer, AskedGraph, AskedList, Call, MOST_IDS, MOST_QUADS, MOST_RANGES_ASKED, MOST_ROWS, Page,
-    PageAsked, Place, Request, RequestNumber, ServedId,
+    Answer, AskedGraph, AskedList, AskedPattern, Call, MOST_IDS, MOST_QUADS, MOST_RANGES_ASKED,
+    MOST_ROWS, Page, PageAsked, Place, Request, RequestNumber, ServedId,
 };
 use crate::matching::PATIENCE_OF_SCANS;
 
@@ -486,7 +486,7 @@ impl GraphSource for AskedShard {
         visit: &mut Visit<'_>,
     ) -> Result<ControlFlow<()>, Unavailable> {
         let call = |page| Call::Matches {
-            pattern: *pattern,
+            pattern: (*pattern).into(),
             graph: AskedGraph::of_no_row(graph),
             page,
         };
@@ -499,10 +499,47 @@ impl GraphSource for AskedShard {
         visit: &mut Visit<'_>,
     ) -> Result<ControlFlow<()>, Unavailable> {
         let call = |page| Call::Quads {
-            pattern: *pattern,
+            pattern: (*pattern).into(),
             page,
         };
         self.visit_pages(call, visit)
+    }
+
+    /// One question for thousands of predicates.
+    fn for_each_of(
+        &self,
+        (predicates, done): (&[PredicateId], &mut usize),
+        pattern: &Pattern,
+        graph: Option<GraphRef<'_>>,
+        visit: &mut Visit<'_>,
+    ) -> Result<ControlFlow<()>, Unavailable> {
+        let pattern = Pattern {
+            predicate: None,
+            ..*pattern
+        };
+        for some in predicates[*done..].chunks(MOST_ROWS) {
+            let asked = AskedPattern {
+                pattern,
+                predicates: Cow::Borrowed(some),
+            };
+            let call = |page| match graph {
+                Some(graph) => Call::Matches {
+                    pattern: asked.clone(),
+                    graph: AskedGraph::of_no_row(graph),
+                    page,
+                },
+                None => Call::Quads {
+                    pattern: asked.clone(),
+                    page,
+                },
+            };
+            let flow = self.visit_pages(call, visit)?;
+            if flow.is_break() {
+                return Ok(flow);
+            }
+            *done += some.len();
+        }
+        Ok(ControlFlow::Continue(()))
     }
 }
 

@@ -27,6 +27,8 @@ pub(super) struct Scan<'a> {
     pub(super) shards: Shards,
     pub(super) shard: ShardId,
     pub(super) pattern: Pattern,
+    /// Those that it is read with; none for that of the pattern.
+    pub(super) predicates: &'a [PredicateId],
     /// Triples of this graph are read, or quads of all named ones.
     pub(super) graph: Option<GraphRef<'a>>,
 }
@@ -93,9 +95,10 @@ impl Scan<'_> {
     }
 
     fn visit(&self, visit: &mut Visit<'_>) -> Result<ControlFlow<()>, Unavailable> {
-        match self.graph {
-            Some(graph) => self.rows.for_each_match(&self.pattern, graph, visit),
-            None => self.rows.for_each_quad(&self.pattern, visit),
+        match (self.predicates, self.graph) {
+            ([], Some(graph)) => self.rows.for_each_match(&self.pattern, graph, visit),
+            ([], None) => self.rows.for_each_quad(&self.pattern, visit),
+            (some, graph) => (self.rows).for_each_of((some, &mut 0), &self.pattern, graph, visit),
         }
     }
 

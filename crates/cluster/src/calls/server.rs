@@ -8,9 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use jindou_exec::{GraphSource, Keys, TermPart};
-use jindou_model::{
-    Cursor, GraphRef, IdRanges, Lists, Pattern, ShardId, TermId, TermKind, Unavailable,
-};
+use jindou_model::{Cursor, GraphRef, IdRanges, Lists, ShardId, TermId, TermKind, Unavailable};
 use jindou_partition::Shards;
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
@@ -18,7 +16,7 @@ use rustc_hash::FxHashMap;
 use super::pages::Scan;
 use super::wire::number_of_request;
 use super::words::{
-    Answer, AskedList, Call, MOST_IDS, MOST_KEY_BYTES, MOST_RANGES, Refusal, Request,
+    Answer, AskedList, AskedPattern, Call, MOST_IDS, MOST_KEY_BYTES, MOST_RANGES, Refusal, Request,
     RequestNumber, ServedId, Strings,
 };
 
@@ -347,11 +345,11 @@ impl Asked<'_> {
                 graph,
                 page,
             } => {
-                let scan = self.scan(*pattern, Some(graph.as_ref()));
+                let scan = self.scan(pattern, Some(graph.as_ref()));
                 scan.page(*page).map(Answer::Page)
             }
             Call::Quads { pattern, page } => {
-                let scan = self.scan(*pattern, None);
+                let scan = self.scan(pattern, None);
                 scan.page(*page).map(Answer::Page)
             }
             Call::Keys { .. } | Call::Candidates { .. } => {
@@ -360,12 +358,13 @@ impl Asked<'_> {
         }
     }
 
-    fn scan<'s>(&'s self, pattern: Pattern, graph: Option<GraphRef<'s>>) -> Scan<'s> {
+    fn scan<'s>(&'s self, asked: &'s AskedPattern<'_>, graph: Option<GraphRef<'s>>) -> Scan<'s> {
         Scan {
             rows: self.rows,
             shards: self.shards,
             shard: self.shard,
-            pattern,
+            pattern: asked.pattern,
+            predicates: &asked.predicates,
             graph,
         }
     }

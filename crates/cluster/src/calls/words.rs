@@ -92,12 +92,12 @@ pub(super) enum Call<'a> {
         to: Cow<'a, [TermId]>,
     },
     Matches {
-        pattern: Pattern,
+        pattern: AskedPattern<'a>,
         graph: AskedGraph<'a>,
         page: PageAsked,
     },
     Quads {
-        pattern: Pattern,
+        pattern: AskedPattern<'a>,
         page: PageAsked,
     },
     /// The keys of terms.
@@ -114,6 +114,23 @@ pub(super) enum Call<'a> {
         /// Which of them are literals.
         are_literals: Vec<bool>,
     },
+}
+
+/// What is read of a shard.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct AskedPattern<'a> {
+    pub(super) pattern: Pattern,
+    /// Those that the pattern is read with, one after the other; none for that of the pattern.
+    pub(super) predicates: Cow<'a, [PredicateId]>,
+}
+
+impl From<Pattern> for AskedPattern<'_> {
+    fn from(pattern: Pattern) -> Self {
+        Self {
+            pattern,
+            predicates: Cow::Borrowed(&[]),
+        }
+    }
 }
 
 /// Some byte strings, one behind the other.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
+use jindou_exec::Catalogue;
 use jindou_ingest::{LoadOptions, Progress, Source};
 use jindou_model::{
     Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Pattern, Precision, PredicateId,
@@ -21,7 +22,15 @@ mod taken_back;
 /// Seeds of a run; `JINDOU_SEED` sets the first one.
 const SEEDS: u64 = 12;
 
-struct Random(u64);
+struct Random(u64, Predicates);
+
+/// How many predicates a graph may have.
+#[derive(Clone, Copy)]
+enum Predicates {
+    Few = 5,
+    /// More than are looked at one by one.
+    Many = 40,
+}
 
 impl Random {
     fn below(&mut self, limit: u64) -> u64 {
@@ -41,7 +50,7 @@ impl Random {
             // Hubs.
             _ => format!(":v{}", self.below(2)),
         };
-        let (subject, predicate) = (self.below(90), self.below(5));
+        let (subject, predicate) = (self.below(90), self.below(self.1 as u64));
         let triple = match predicate {
             0 => format!(":v{subject} a :c{}", self.below(4)),
             1 if self.below(3) == 0 => format!(":v{} :p{predicate} {object}", subject % 3),
@@ -112,7 +121,11 @@ fn patient() -> LinkOptions {
 }
 
 fn pair(seed: u64) -> Pair {
-    let mut random = Random(seed);
+    pair_of(seed, Predicates::Few)
+}
+
+fn pair_of(seed: u64, predicates: Predicates) -> Pair {
+    let mut random = Random(seed, predicates);
     let mut states = states(&mut random);
     let config = Config {
         shards: Shards::new(1 << (1 + seed % 4)).unwrap(),
@@ -147,7 +160,7 @@ fn pair(seed: u64) -> Pair {
     }
     terms.extend(terms.clone().iter().take(9));
     let mut graphs = Vec::new();
-    jindou_exec::Catalogue::graphs(&*one, &mut graphs);
+    Catalogue::graphs(&*one, &mut graphs);
     graphs.sort_unstable();
     let run = 1 + random.below(3) as usize * 12;
     let graph_of_run = |place: usize| match (place / run) % (graphs.len() + 1) {
@@ -241,7 +254,7 @@ fn expanded(
 #[test]
 fn a_shard_has_the_rows_that_it_owns_and_no_others() {
     for seed in seeds() {
-        let one = graph(&mut Random(seed));
+        let one = graph(&mut Random(seed, Predicates::Few));
         let shards = Shards::new(1 << (1 + seed % 4)).unwrap();
         let cut = one.snapshot.cut(shards).unwrap();
         let predicates = (1..one.snapshot.predicate_count() as u32).map(PredicateId);
@@ -270,7 +283,7 @@ fn a_shard_has_the_rows_that_it_owns_and_no_others() {
 #[test]
 fn only_the_shards_that_are_wanted_are_cut() {
     for seed in seeds() {
-        let one = graph(&mut Random(seed));
+        let one = graph(&mut Random(seed, Predicates::Few));
         let shards = Shards::new(8).unwrap();
         let all = one.snapshot.cut(shards).unwrap();
         let wanted: BTreeSet<ShardId> = shards.all().filter(|s| s.0 % 3 == 1).collect();
@@ -437,7 +450,11 @@ fn shared_out(
 #[test]
 fn patterns_are_matched_alike() {
     for seed in seeds() {
-        let pair = pair(seed);
+        let predicates = match seed % 2 {
+            0 => Predicates::Few,
+            _ => Predicates::Many,
+        };
+        let pair = pair_of(seed, predicates);
         let mut triples = Vec::new();
         let all = pattern(None, None, None);
         let flow = pair.one.snapshot.for_each_quad(&all, &mut |s, p, o, _| {
@@ -605,4 +622,32 @@ fn truth(
     terms
         .filter(|id| traits.iter().all(|asked| has(*id, asked)))
         .collect()
+}
+
+#[test]
+fn a_literal_is_asked_for_its_own_predicates_where_any_of_many_may_be_there() {
+    let mut narrowed = 0;
+    for seed in seeds() {
+        let pair = pair_of(seed, Predicates::Many);
+        for graph in pair.graph_refs() {
+            for key in &pair.terms {
+                let mut there = BTreeSet::new();
+                let to_key = pattern(None, None, Some(*key));
+                let flow = pair.one.for_each_match(&to_key, graph, &mut |_, p, _, _| {
+                    there.insert(p);
+                    ControlFlow::Continue(())
+                });
+                assert!(flow.unwrap().is_continue());
+                let (mut known, mut at) = (Vec::new(), Vec::new());
+                Catalogue::predicates_of(&*pair.one, graph, *key, Direction::In, &mut known);
+                let asked = (pair.shards).predicates_at(graph, *key, Direction::In, &mut at);
+                let note = format!("{}: {graph:?} {key:?}", pair.note);
+                assert_eq!(asked, Ok(()), "{note}");
+                assert!(there.iter().all(|one| at.contains(one)), "{note}: {at:?}");
+                assert!(at.iter().all(|one| known.contains(one)), "{note}: {at:?}");
+                narrowed += known.len() - at.len();
+            }
+        }
+    }
+    assert!(narrowed > 0);
 }

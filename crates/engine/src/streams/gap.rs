@@ -45,12 +45,7 @@ fn is_empty((snapshot, bounds): &(RingSnapshot, Bounds)) -> bool {
     }
     // Some of a run is outside, perhaps all of it.
     let window = Window::new([(snapshot.clone(), *bounds)]);
-    let all = Pattern {
-        subject: None,
-        predicate: None,
-        object: None,
-    };
-    let found = window.for_each_match(&all, &mut |_, _, _, _| ControlFlow::Break(()));
+    let found = window.for_each_match(&Pattern::ALL, &mut |_, _, _, _| ControlFlow::Break(()));
     found.is_continue()
 }
 

@@ -334,10 +334,10 @@ impl CountMatch {
         let mut predicates = Vec::new();
         match ends {
             [Some(subject), _] => {
-                source.predicates_of(graph, subject, Direction::Out, &mut predicates);
+                cx.predicates_at(graph, subject, Direction::Out, &mut predicates)?;
             }
             [None, Some(object)] => {
-                source.predicates_of(graph, object, Direction::In, &mut predicates);
+                cx.predicates_at(graph, object, Direction::In, &mut predicates)?;
             }
             [None, None] => source.predicates(graph, &mut predicates),
         }
@@ -367,6 +367,8 @@ impl Operator for CountMatch {
         };
         let mut found = Found::default();
         while row < table.rows() && found.rows.len() < ROWS_AT_ONCE {
+            // A row may look at each predicate of the graph.
+            cx.check()?;
             self.count_row(&table, row, &mut found, cx)?;
             row += 1;
         }

@@ -325,6 +325,8 @@ impl Operator for Match {
             let mut found = Found::new(self.portion.rows(table.width()), &self.except);
             while row < table.rows() && !found.is_full() {
                 if scan.is_none() {
+                    // A row may read each predicate of the graph, and find nothing.
+                    cx.check()?;
                     scan = self.start_row(&table, row, cx, &mut found)?;
                 }
                 match &mut scan {
@@ -388,8 +390,7 @@ impl Scan {
             match (self.predicate, self.end) {
                 (Some(predicate), _) => predicates.push(predicate),
                 (None, Some((key, direction))) => {
-                    cx.source
-                        .predicates_of(graph, key, direction, &mut predicates);
+                    cx.predicates_at(graph, key, direction, &mut predicates)?;
                 }
                 (None, None) => cx.source.predicates(graph, &mut predicates),
             }

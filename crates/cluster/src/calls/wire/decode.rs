@@ -9,9 +9,9 @@ use jindou_model::{
 };
 
 use super::super::words::{
-    Answer, AskedGraph, AskedList, Call, Column, MOST_IDS, MOST_KEY_BYTES, MOST_LISTS, MOST_QUADS,
-    MOST_RANGES, MOST_RANGES_ASKED, MOST_ROWS, Page, PageAsked, Place, Refusal, Request,
-    RequestNumber, ServedId, Strings,
+    Answer, AskedGraph, AskedList, AskedPattern, Call, Column, MOST_IDS, MOST_KEY_BYTES,
+    MOST_LISTS, MOST_QUADS, MOST_RANGES, MOST_RANGES_ASKED, MOST_ROWS, Page, PageAsked, Place,
+    Refusal, Request, RequestNumber, ServedId, Strings,
 };
 use super::{ANSWER, CallError, NO_RANGES, REQUEST, VERSION, answer, call, graph, kind};
 
@@ -310,7 +310,7 @@ impl<'a> Rest<'a> {
         Ok(Some(ranges))
     }
 
-    fn pattern(&mut self) -> Result<Pattern, CallError> {
+    fn pattern(&mut self, predicates: usize) -> Result<AskedPattern<'static>, CallError> {
         let mut ends = [None; 2];
         for end in &mut ends {
             if self.bool("whether an end is known")? {
@@ -322,10 +322,15 @@ impl<'a> Rest<'a> {
             false => None,
         };
         let [subject, object] = ends;
-        Ok(Pattern {
+        let pattern = Pattern {
             subject,
             predicate,
             object,
+        };
+        let predicates = (0..predicates).map(|_| self.predicate());
+        Ok(AskedPattern {
+            pattern,
+            predicates: predicates.collect::<Result<_, _>>()?,
         })
     }
 
@@ -384,12 +389,12 @@ impl<'a> Rest<'a> {
                 to: Cow::Owned(self.ids("the other ends", rows)?),
             }),
             call::MATCHES => Ok(Call::Matches {
-                pattern: self.pattern()?,
+                pattern: self.pattern(rows)?,
                 graph: self.graph(None)?,
                 page: self.page_asked()?,
             }),
             call::QUADS => Ok(Call::Quads {
-                pattern: self.pattern()?,
+                pattern: self.pattern(rows)?,
                 page: self.page_asked()?,
             }),
             call::KEYS => Ok(Call::Keys {

@@ -1,12 +1,10 @@
 //! A request or an answer -> bytes.
 
-use jindou_model::{
-    Direction, IdRanges, Membership, Pattern, Precision, PredicateId, TermId, Unavailable,
-};
+use jindou_model::{Direction, IdRanges, Membership, Precision, PredicateId, TermId, Unavailable};
 
 use super::super::words::{
-    Answer, AskedGraph, AskedList, Call, Column, Page, PageAsked, Place, Request, RequestNumber,
-    Strings,
+    Answer, AskedGraph, AskedList, AskedPattern, Call, Column, Page, PageAsked, Place, Request,
+    RequestNumber, Strings,
 };
 use super::{ANSWER, NO_RANGES, NUMBER, REQUEST, VERSION, answer, call, graph, kind};
 
@@ -43,8 +41,8 @@ impl Call<'_> {
             Self::Contains { list, .. } => (call::CONTAINS, list.keys.len()),
             Self::Degrees { list, .. } => (call::DEGREES, list.keys.len()),
             Self::GraphsOf { list, .. } => (call::GRAPHS_OF, list.keys.len()),
-            Self::Matches { .. } => (call::MATCHES, 0),
-            Self::Quads { .. } => (call::QUADS, 0),
+            Self::Matches { pattern, .. } => (call::MATCHES, pattern.predicates.len()),
+            Self::Quads { pattern, .. } => (call::QUADS, pattern.predicates.len()),
             Self::Keys { ids, .. } => (call::KEYS, ids.len()),
             Self::Candidates { hashes, .. } => (call::CANDIDATES, hashes.len()),
         }
@@ -326,14 +324,19 @@ impl Out {
         }
     }
 
-    fn pattern(&mut self, pattern: &Pattern) {
+    fn pattern(&mut self, asked: &AskedPattern<'_>) {
+        let AskedPattern {
+            pattern,
+            predicates,
+        } = asked;
         for end in [pattern.subject, pattern.object] {
             self.u32(u32::from(end.is_some()));
             end.into_iter().for_each(|end| self.u64(end.raw()));
         }
         self.u32(u32::from(pattern.predicate.is_some()));
-        let predicate = pattern.predicate.into_iter();
-        predicate.for_each(|predicate| self.predicate(predicate));
+        let predicate = pattern.predicate.iter();
+        let all = predicate.chain(&**predicates);
+        all.for_each(|predicate| self.predicate(*predicate));
     }
 
     fn page_asked(&mut self, page: PageAsked) {

@@ -40,7 +40,7 @@ pub(super) use self::error::CallError;
 const REQUEST: [u8; 4] = *b"JNDQ";
 const ANSWER: [u8; 4] = *b"JNDA";
 /// The version that is written, and the only one that is read.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 /// Where the number of a request is, and what follows it.
 const NUMBER: std::ops::Range<usize> = 8..16;
 /// Stands for a set that is not given.

@@ -9,8 +9,8 @@ use jindou_model::{
 use proptest::prelude::*;
 
 use super::super::words::{
-    Answer, AskedGraph, AskedList, Call, MOST_ROWS, Page, PageAsked, Place, Quad, Refusal, Request,
-    RequestNumber, ServedId, Strings,
+    Answer, AskedGraph, AskedList, AskedPattern, Call, MOST_ROWS, Page, PageAsked, Place, Quad,
+    Refusal, Request, RequestNumber, ServedId, Strings,
 };
 use super::{CallError, NUMBER, number_of_answer, number_of_request, set_number};
 
@@ -92,6 +92,14 @@ fn list(rows: usize) -> impl Strategy<Value = AskedList<'static>> {
         predicate,
         direction,
         keys,
+    })
+}
+
+fn asked_pattern(predicates: usize) -> impl Strategy<Value = AskedPattern<'static>> {
+    let predicates = prop::collection::vec(predicate(), predicates);
+    (pattern(), predicates).prop_map(|(pattern, predicates)| AskedPattern {
+        pattern,
+        predicates: Cow::Owned(predicates),
     })
 }
 
@@ -190,14 +198,17 @@ fn call() -> impl Strategy<Value = Call<'static>> {
                 allowed
             }),
             (list(rows), ids(rows)).prop_map(|(list, to)| Call::GraphsOf { list, to }),
-            (pattern(), graph_of_no_row(), page_asked()).prop_map(|(pattern, graph, page)| {
-                Call::Matches {
-                    pattern,
-                    graph,
-                    page,
+            (asked_pattern(rows), graph_of_no_row(), page_asked()).prop_map(
+                |(pattern, graph, page)| {
+                    Call::Matches {
+                        pattern,
+                        graph,
+                        page,
+                    }
                 }
-            }),
-            (pattern(), page_asked()).prop_map(|(pattern, page)| Call::Quads { pattern, page }),
+            ),
+            (asked_pattern(rows), page_asked())
+                .prop_map(|(pattern, page)| Call::Quads { pattern, page }),
             keys_of(rows),
             candidates(rows),
         ]
