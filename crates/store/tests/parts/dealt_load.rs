@@ -313,7 +313,9 @@ impl Exchange for Failing {
         match fault {
             Some((_, Fault::Short)) => got[0].clear(),
             Some((_, Fault::Flipped(at))) => {
-                let from = at % got.len();
+                // What a node has for itself is on no way.
+                let others = got.len() - 1;
+                let from = (self.inner.here().0 as usize + 1 + at % others) % got.len();
                 let bytes = got[from].len();
                 if let Some(byte) = got[from].get_mut(at / 8 % bytes.max(1)) {
                     *byte ^= 1 << (at % 8);
