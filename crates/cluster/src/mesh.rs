@@ -15,6 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 use jindou_model::NodeId;
+use xxhash_rust::xxh3::xxh3_64;
 
 pub use self::error::MeshError;
 use crate::{PeerList, Secret};
@@ -76,8 +77,9 @@ impl Mesh {
 
     /// Refuses nodes that are about to do something else.
     fn compare(&self, purpose: &str) -> Result<(), MeshError> {
-        let own = purpose.as_bytes().to_vec();
-        let told = self.exchange_within(vec![own; self.others.len()], MOST_PURPOSE_BYTES)?;
+        let mut own = vec![purpose.as_bytes().to_vec(); self.others.len()];
+        let mut told = vec![Vec::new(); self.others.len()];
+        self.exchange_within(&mut own, &mut told, MOST_PURPOSE_BYTES)?;
         for (other, theirs) in self.others.iter().zip(told) {
             if let Some(other) = other
                 && theirs != purpose.as_bytes()
@@ -115,65 +117,93 @@ impl Mesh {
     /// Waits for all nodes to make the call. Holds all of these bytes.
     ///
     /// # Errors
-    /// [`MeshError::Lost`] once a node has gone; [`MeshError::Thread`]. All later calls fail then, here and elsewhere.
+    /// As [`Self::exchange_into`].
     ///
     /// # Panics
     /// If there are not bytes for each node.
-    pub fn exchange(&self, to: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, MeshError> {
-        self.exchange_within(to, u64::MAX)
+    pub fn exchange(&self, mut to: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, MeshError> {
+        let mut got = vec![Vec::new(); to.len()];
+        self.exchange_into(&mut to, &mut got)?;
+        Ok(got)
+    }
+
+    /// The same: what nodes have for this one takes the place of what is in `got`, whose room is used again, and the own
+    /// bytes change places.
+    ///
+    /// # Errors
+    /// [`MeshError::Lost`] once a node has gone; [`MeshError::Damaged`] where bytes are not those that were sent;
+    /// [`MeshError::Thread`]. All later calls fail then, here and elsewhere.
+    ///
+    /// # Panics
+    /// If there are not bytes for each node, or no places for those of each.
+    pub fn exchange_into(&self, to: &mut [Vec<u8>], got: &mut [Vec<u8>]) -> Result<(), MeshError> {
+        self.exchange_within(to, got, u64::MAX)
     }
 
     /// The same, where nobody has more than so many bytes for this one.
-    fn exchange_within(&self, to: Vec<Vec<u8>>, most: u64) -> Result<Vec<Vec<u8>>, MeshError> {
+    fn exchange_within(
+        &self,
+        to: &mut [Vec<u8>],
+        got: &mut [Vec<u8>],
+        most: u64,
+    ) -> Result<(), MeshError> {
         assert_eq!(to.len(), self.others.len(), "each node has its bytes");
+        assert_eq!(got.len(), self.others.len(), "each node's have a place");
         let done = thread::scope(|scope| {
             let mut calls = Vec::with_capacity(to.len());
-            for (node, (other, bytes)) in (1..).zip(self.others.iter().zip(to)) {
+            for (node, (other, (to, got))) in
+                (1..).zip(self.others.iter().zip(to.iter_mut().zip(got)))
+            {
                 let Some(other) = other else {
-                    calls.push(Call::Own(bytes));
+                    std::mem::swap(to, got);
                     continue;
                 };
-                self.sent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-                let write = move || self.ended(node, other.write(&bytes));
-                let read = move || self.ended(node, other.read(most));
+                self.sent.fetch_add(to.len() as u64, Ordering::Relaxed);
+                let write = move || self.ended(node, other.write(to));
+                let read = move || self.ended(node, other.read(got, most));
                 let write = thread::Builder::new().spawn_scoped(scope, write);
                 let read = thread::Builder::new().spawn_scoped(scope, read);
-                calls.push(Call::Others(other, write, read));
+                calls.push((node, Call { other, write, read }));
             }
-            let done = calls.into_iter().map(|call| match call {
-                Call::Own(bytes) => Ok(bytes),
-                Call::Others(other, write, read) => {
-                    let threads = write.and_then(|write| Ok((write, read?)));
-                    let (write, read) = threads.map_err(|source| {
-                        // The other threads wait for this no longer.
-                        self.end();
-                        MeshError::Thread { source }
-                    })?;
-                    let never = "reading and writing do not panic";
-                    let (written, read) = (write.join().expect(never), read.join().expect(never));
-                    let gone = |source| MeshError::Lost {
-                        name: other.name.clone(),
-                        source,
-                    };
-                    written.map_err(gone)?;
-                    read.map_err(gone)
-                }
-            });
+            let done = calls
+                .into_iter()
+                .map(|(node, call)| (node, self.wait_for(call)));
             // All are waited for.
-            done.collect::<Vec<Result<Vec<u8>, MeshError>>>()
+            done.collect::<Vec<(u32, Result<(), MeshError>)>>()
         });
-        let mut got = Vec::with_capacity(done.len());
         let mut failed = None;
         let first = self.lost.load(Ordering::SeqCst);
-        for (node, one) in (1..).zip(done) {
-            match one {
-                Ok(bytes) => got.push(bytes),
-                // Those that were lost after it were lost because of it.
-                Err(error) if failed.is_none() || node == first => failed = Some(error),
-                Err(_) => {}
+        for (node, one) in done {
+            // Those that were lost after the first were lost because of it.
+            if let Err(error) = one
+                && (failed.is_none() || node == first)
+            {
+                failed = Some(error);
             }
         }
-        failed.map_or(Ok(got), Err)
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// What a call with a node came to.
+    fn wait_for(&self, call: Call<'_, '_>) -> Result<(), MeshError> {
+        let threads = call.write.and_then(|write| Ok((write, call.read?)));
+        let (write, read) = threads.map_err(|source| {
+            // The other threads wait for this no longer.
+            self.end();
+            MeshError::Thread { source }
+        })?;
+        let never = "reading and writing do not panic";
+        let (written, read) = (write.join().expect(never), read.join().expect(never));
+        let name = || call.other.name.clone();
+        let gone = |source| MeshError::Lost {
+            name: name(),
+            source,
+        };
+        written.map_err(gone)?;
+        read.map_err(|error| match error.downcast::<Damaged>() {
+            Ok(Damaged) => MeshError::Damaged { name: name() },
+            Err(source) => gone(source),
+        })
     }
 
     /// What was read or written; where that failed, nobody waits for anybody any more.
@@ -191,15 +221,23 @@ impl Mesh {
     }
 }
 
-/// What is under way with a node.
-enum Call<'scope, 'o> {
-    Own(Vec<u8>),
-    Others(
-        &'o Other,
-        io::Result<thread::ScopedJoinHandle<'scope, io::Result<()>>>,
-        io::Result<thread::ScopedJoinHandle<'scope, io::Result<Vec<u8>>>>,
-    ),
+/// A thread that moves bytes, if it could be started.
+type Moving<'scope> = io::Result<thread::ScopedJoinHandle<'scope, io::Result<()>>>;
+
+/// What is under way with another node.
+struct Call<'scope, 'o> {
+    other: &'o Other,
+    write: Moving<'scope>,
+    read: Moving<'scope>,
 }
+
+/// A message is not what its checksum says.
+#[derive(Debug, thiserror::Error)]
+#[error("a message is not what was sent")]
+struct Damaged;
+
+/// A message begins with its length and its checksum: that of TCP has 16 bits, which is few for what takes hours.
+const HEAD_BYTES: usize = 16;
 
 impl Other {
     fn end(&self) {
@@ -209,17 +247,20 @@ impl Other {
 
     fn write(&self, bytes: &[u8]) -> io::Result<()> {
         let mut stream = &self.stream;
-        let length = (bytes.len() as u64).to_le_bytes();
-        stream.write_all(&length)?;
+        let mut head = [0; HEAD_BYTES];
+        head[..8].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
+        head[8..].copy_from_slice(&xxh3_64(bytes).to_le_bytes());
+        stream.write_all(&head)?;
         stream.write_all(bytes)
     }
 
-    fn read(&self, most: u64) -> io::Result<Vec<u8>> {
+    /// Puts a message in the place of what is in `bytes`.
+    fn read(&self, bytes: &mut Vec<u8>, most: u64) -> io::Result<()> {
         let mut stream = &self.stream;
-        let mut length = [0; 8];
-        stream.read_exact(&mut length)?;
-        let length = u64::from_le_bytes(length);
-        let mut bytes = Vec::new();
+        let mut head = [[0; 8]; 2];
+        stream.read_exact(head.as_flattened_mut())?;
+        let [length, checksum] = head.map(u64::from_le_bytes);
+        bytes.clear();
         if length > most {
             let what = format!("it sends {length} bytes, where {most} are the most");
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
@@ -228,10 +269,13 @@ impl Other {
         let room = usize::try_from(length).map_err(|_| io::ErrorKind::OutOfMemory)?;
         let reserved = bytes.try_reserve_exact(room);
         reserved.map_err(|_| io::ErrorKind::OutOfMemory)?;
-        let read = stream.take(length).read_to_end(&mut bytes)?;
+        let read = stream.take(length).read_to_end(bytes)?;
         if (read as u64) < length {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        Ok(bytes)
+        match xxh3_64(bytes) == checksum {
+            true => Ok(()),
+            false => Err(io::Error::new(io::ErrorKind::InvalidData, Damaged)),
+        }
     }
 }

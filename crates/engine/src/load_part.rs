@@ -62,8 +62,8 @@ impl Exchange for ByMesh<'_> {
         self.0.here()
     }
 
-    fn exchange(&self, to: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, ExchangeError> {
-        self.0.exchange(to).map_err(ExchangeError::new)
+    fn exchange(&self, to: &mut [Vec<u8>], got: &mut [Vec<u8>]) -> Result<(), ExchangeError> {
+        self.0.exchange_into(to, got).map_err(ExchangeError::new)
     }
 }
 

@@ -55,6 +55,14 @@ pub enum MeshError {
         #[source]
         source: io::Error,
     },
+    /// A message is not what was sent.
+    #[error(
+        "what node {name} sent came as something else, by its checksum, and what was begun together cannot go on"
+    )]
+    Damaged {
+        /// Which.
+        name: String,
+    },
     /// The operating system gives no thread, or no more connections.
     #[error("a thread cannot be started: {source}")]
     Thread {

@@ -235,3 +235,34 @@ fn a_node_that_stands_still_holds_nobody_up_once_another_one_has_gone() {
         },
     );
 }
+
+#[test]
+fn a_message_that_is_damaged_is_refused_with_the_name_of_its_node() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let other = Other {
+        name: "n1".to_owned(),
+        stream: listener.accept().unwrap().0,
+    };
+    let mesh = Mesh {
+        here: NodeId(0),
+        others: vec![None, Some(other)],
+        sent: AtomicU64::new(0),
+        lost: AtomicU32::new(0),
+    };
+    for (sent, came) in [(b"whole", b"whole"), (b"whole", b"whale")] {
+        let words = [sent.len() as u64, xxh3_64(sent)];
+        sender
+            .write_all(words.map(u64::to_le_bytes).as_flattened())
+            .unwrap();
+        sender.write_all(came).unwrap();
+        let got = mesh.exchange(vec![Vec::new(); 2]);
+        match sent == came {
+            true => assert_eq!(got.unwrap()[1], came),
+            false => assert!(
+                matches!(got.unwrap_err(), MeshError::Damaged { name } if name == "n1"),
+                "it is another one"
+            ),
+        }
+    }
+}

@@ -8,18 +8,44 @@ const RADIX_MINIMUM: usize = 4096;
 /// Pairs whose two numbers together vary in 64 bits or fewer, as edges mostly do, are packed into
 /// one word and sorted by radix: one pass for each eleven bits.
 pub(super) fn sort_pairs(pairs: &mut Vec<(u64, u64)>) {
-    if pairs.len() >= RADIX_MINIMUM
-        && let Some(packing) = Packing::of(pairs)
-    {
-        let mut words: Vec<u64> = pairs.iter().map(|pair| packing.pack(*pair)).collect();
-        radix_sort(&mut words, packing.bits());
-        words.dedup();
+    if let Some((packing, words)) = sorted_words(pairs.len(), pairs.iter().copied()) {
         pairs.clear();
         pairs.extend(words.into_iter().map(|word| packing.unpack(word)));
         return;
     }
     pairs.sort_unstable();
     pairs.dedup();
+}
+
+/// So many pairs that are in no list yet, sorted and without repeats.
+pub(super) fn sorted_pairs(
+    count: usize,
+    pairs: impl Iterator<Item = (u64, u64)> + Clone,
+) -> Vec<(u64, u64)> {
+    if let Some((packing, words)) = sorted_words(count, pairs.clone()) {
+        let pairs = words.into_iter().map(|word| packing.unpack(word));
+        return pairs.collect();
+    }
+    let mut pairs: Vec<(u64, u64)> = pairs.collect();
+    pairs.sort_unstable();
+    pairs.dedup();
+    pairs
+}
+
+/// Pairs as words, sorted and without repeats, and how they are packed; nothing where they are few or do not fit.
+fn sorted_words(
+    count: usize,
+    pairs: impl Iterator<Item = (u64, u64)> + Clone,
+) -> Option<(Packing, Vec<u64>)> {
+    if count < RADIX_MINIMUM {
+        return None;
+    }
+    let packing = Packing::of(pairs.clone())?;
+    let mut words = Vec::with_capacity(count);
+    words.extend(pairs.map(|pair| packing.pack(pair)));
+    radix_sort(&mut words, packing.bits());
+    words.dedup();
+    Some((packing, words))
 }
 
 /// How a pair becomes one word.
@@ -31,12 +57,12 @@ struct Packing {
 }
 
 impl Packing {
-    fn of(pairs: &[(u64, u64)]) -> Option<Self> {
+    fn of(pairs: impl Iterator<Item = (u64, u64)>) -> Option<Self> {
         let mut low = (u64::MAX, u64::MAX);
         let mut high = (0, 0);
         for (first, second) in pairs {
-            low = (low.0.min(*first), low.1.min(*second));
-            high = (high.0.max(*first), high.1.max(*second));
+            low = (low.0.min(first), low.1.min(second));
+            high = (high.0.max(first), high.1.max(second));
         }
         let bits = |span: u64| 64 - span.leading_zeros();
         let packing = Self {
@@ -115,6 +141,7 @@ mod tests {
             let mut expected = pairs.clone();
             expected.sort_unstable();
             expected.dedup();
+            prop_assert_eq!(&sorted_pairs(pairs.len(), pairs.iter().copied()), &expected);
             sort_pairs(&mut pairs);
             prop_assert_eq!(pairs, expected);
         }

@@ -269,13 +269,18 @@ fn large_quads(seed: u64, count: usize) -> Vec<Quad> {
     (0..count).map(quad).collect()
 }
 
+/// Bits that are changed at each call, one at a time.
+const FLIPS_OF_CALL: usize = 20;
+
 /// How a call of an exchange goes wrong.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     /// Nothing is exchanged.
     Nothing,
     /// A message that came is cut short.
     Short,
+    /// A bit of a message that came is another one: that of a byte, by a number of both.
+    Flipped(usize),
 }
 
 /// An exchange of which one call may go wrong, and which counts its calls.
@@ -298,17 +303,27 @@ impl Exchange for Failing {
         self.inner.here()
     }
 
-    fn exchange(&self, to: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, ExchangeError> {
+    fn exchange(&self, to: &mut [Vec<u8>], got: &mut [Vec<u8>]) -> Result<(), ExchangeError> {
         let call = self.calls.fetch_add(1, Ordering::Relaxed);
         let fault = self.at.filter(|(at, _)| *at == call);
         if fault == Some((call, Fault::Nothing)) {
             return Err(ExchangeError::new(Pulled));
         }
-        let mut got = self.inner.exchange(to)?;
-        if fault.is_some() {
-            got[0].clear();
+        self.inner.exchange(to, got)?;
+        match fault {
+            Some((_, Fault::Short)) => got[0].clear(),
+            Some((_, Fault::Flipped(at))) => {
+                // What a node has for itself is on no way.
+                let others = got.len() - 1;
+                let from = (self.inner.here().0 as usize + 1 + at % others) % got.len();
+                let bytes = got[from].len();
+                if let Some(byte) = got[from].get_mut(at / 8 % bytes.max(1)) {
+                    *byte ^= 1 << (at % 8);
+                }
+            }
+            _ => {}
         }
-        Ok(got)
+        Ok(())
     }
 }
 
@@ -353,6 +368,29 @@ fn what_fails_at_one_node_fails_at_all() {
                     (Ok(_), Fault::Short) if here != node && call + 1 == calls => {}
                     (base, _) => panic!("{at}: {:?}", base.err()),
                 }
+            }
+        }
+    }
+}
+
+#[test]
+fn whatever_a_node_sends_no_other_one_panics() {
+    const NODES: u32 = 3;
+    let map = map_of(NODES);
+    for seed in [16, 17] {
+        let mut random = Random::of(seed);
+        let mut all = quads_of(seed, 60);
+        all.extend(odd_quads(&mut random).into_iter().take(60));
+        let dealt = dealt(&all, NODES, &mut random);
+        let (exchanges, calls) = failing(NODES, None);
+        load(&map, &dealt, 4_000, exchanges);
+        for call in 0..calls.load(Ordering::Relaxed) {
+            for _ in 0..FLIPS_OF_CALL {
+                let fault = Fault::Flipped(random.below(1 << 40) as usize);
+                let node = NodeId(random.below(NODES.into()) as u32);
+                println!("seed {seed}: call {call} of {node:?}, {fault:?}");
+                let (exchanges, _) = failing(NODES, Some((node, call, fault)));
+                load(&map, &dealt, 4_000, exchanges);
             }
         }
     }

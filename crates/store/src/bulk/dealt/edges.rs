@@ -5,16 +5,17 @@
 
 use std::sync::Arc;
 
-use jindou_model::{Direction, PredicateId, TermId};
+use jindou_model::{Direction, NodeId, PredicateId, TermId};
 use jindou_partition::{ShardMap, Shards};
 use rayon::prelude::*;
 
 use super::failed::Failed;
 use super::peers::{Outbox, Peers, Stream};
+use super::terms::Extent;
 use super::wire::{EDGE_BYTES, QUAD_BYTES, edge_bytes, edge_of};
 use crate::bulk::named::graphs_of;
 use crate::bulk::sink::{Edges, NamedEdges};
-use crate::bulk::sort::sort_pairs;
+use crate::bulk::sort::sorted_pairs;
 use crate::graph_table::GraphCoder;
 use crate::layer::LayerKind;
 use crate::named::NamedGraphs;
@@ -58,19 +59,65 @@ fn step(number: u32) -> Step {
     }
 }
 
-/// Edges of a step that are all here, from keys to others.
+/// Ids that terms and graphs have, and where the edges of a term belong: what a node is sent is to be of these.
+pub(super) struct Ids<'a> {
+    pub(super) map: &'a ShardMap,
+    pub(super) here: NodeId,
+    pub(super) terms: Extent,
+    pub(super) graphs: u64,
+}
+
+impl Ids<'_> {
+    #[inline]
+    fn node_of(&self, raw: u64) -> NodeId {
+        self.map.node_of(TermId::from_raw(raw))
+    }
+
+    #[inline]
+    fn has(&self, raw: u64) -> bool {
+        self.terms.has(TermId::from_raw(raw))
+    }
+
+    /// True of an edge from a key of this node's.
+    #[inline]
+    fn has_row(&self, (key, other): (u64, u64)) -> bool {
+        self.has(key) && self.has(other) && self.node_of(key) == self.here
+    }
+
+    #[inline]
+    fn has_quad(&self, (subject, object, graph): (u64, u64, u64)) -> bool {
+        self.has(subject) && self.has(object) && graph < self.graphs
+    }
+}
+
+/// Edges of a step that are all here, as they came: they are decoded where they are sorted, on all cores.
 struct Whole {
     step: Step,
-    edges: Edges,
+    pieces: Vec<Vec<u8>>,
+}
+
+impl Whole {
+    fn len(&self) -> usize {
+        self.pieces.iter().map(Vec::len).sum::<usize>() / EDGE_BYTES
+    }
+
+    /// From keys to others, sorted.
+    fn rows(&self) -> Edges {
+        let edges = self.pieces.iter().flat_map(|piece| edges_of(piece));
+        match self.step.direction {
+            Direction::Out => sorted_pairs(self.len(), edges),
+            Direction::In => sorted_pairs(self.len(), edges.map(|(s, o)| (o, s))),
+        }
+    }
 }
 
 struct Dealing<'a> {
-    map: &'a ShardMap,
+    ids: &'a Ids<'a>,
     parsed: Parsed,
     /// How much of the step was sent.
     sent: usize,
-    /// What came of the step: edges from keys, or quads.
-    edges: Edges,
+    /// What came of the step: edges or quads.
+    pieces: Vec<Vec<u8>>,
     quads: NamedEdges,
     /// Edges of which segments are to be made, together: so many bytes at most, but for one list.
     whole: Vec<Whole>,
@@ -84,23 +131,23 @@ struct Dealing<'a> {
 /// Deals edges; `coder` knows the named graphs, and `runs` where subjects are at home.
 pub(super) fn deal(
     peers: &Peers<'_>,
-    map: &ShardMap,
+    ids: &Ids<'_>,
     mut parsed: Parsed,
     (mut coder, runs): (GraphCoder, &Runs),
-    round_bytes: usize,
+    most_bytes: usize,
 ) -> Result<Rows, Failed> {
     let predicates = parsed.edges.len();
-    let mut types = share_types(peers, std::mem::take(&mut parsed.named[0]))?;
+    let mut types = share_types(peers, ids, std::mem::take(&mut parsed.named[0]))?;
     let types = graphs_of(&mut types, |graph| graph as u32, &mut coder, runs);
     let none = || vec![None; predicates];
     let mut dealing = Dealing {
-        map,
+        ids,
         parsed,
         sent: 0,
-        edges: Vec::new(),
+        pieces: Vec::new(),
         quads: Vec::new(),
         whole: Vec::new(),
-        most_bytes: round_bytes,
+        most_bytes,
         coder,
         runs,
         graphs: vec![Arc::new(types)],
@@ -108,7 +155,7 @@ pub(super) fn deal(
     };
     let steps = (predicates as u32 - 1) * STEPS_OF_PREDICATE;
     peers.in_steps(steps, &mut dealing)?;
-    dealing.make_segments();
+    dealing.make_segments()?;
     let table = Arc::new(dealing.coder.finish());
     Ok(Rows {
         segments: dealing.segments,
@@ -117,7 +164,11 @@ pub(super) fn deal(
 }
 
 /// All quads of `rdf:type`, which every node has.
-fn share_types(peers: &Peers<'_>, mut own: NamedEdges) -> Result<NamedEdges, Failed> {
+fn share_types(
+    peers: &Peers<'_>,
+    ids: &Ids<'_>,
+    mut own: NamedEdges,
+) -> Result<NamedEdges, Failed> {
     own.par_sort_unstable();
     own.dedup();
     let mut left = own.iter();
@@ -135,7 +186,16 @@ fn share_types(peers: &Peers<'_>, mut own: NamedEdges) -> Result<NamedEdges, Fai
         all.extend(quads_of(reader.bytes(reader.len())?));
         Ok(())
     })?;
-    Ok(all)
+    match all.iter().all(|quad| ids.has_quad(*quad)) {
+        true => Ok(all),
+        false => Err(Failed::malformed()),
+    }
+}
+
+/// Edges that travelled.
+fn edges_of(bytes: &[u8]) -> impl Iterator<Item = (u64, u64)> + Clone + '_ {
+    let edges = bytes.chunks_exact(EDGE_BYTES).map(edge_of);
+    edges.map(|(subject, object)| (TermId::vertex(subject.into()).raw(), object))
 }
 
 /// Quads that travelled.
@@ -149,10 +209,6 @@ fn quads_of(bytes: &[u8]) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
 }
 
 impl Dealing<'_> {
-    fn node_of(&self, raw: u64) -> usize {
-        self.map.node_of(TermId::from_raw(raw)).0 as usize
-    }
-
     /// Sends the edges of a step that are left; true once that is all.
     fn send<E: Copy>(
         &mut self,
@@ -163,7 +219,8 @@ impl Dealing<'_> {
     ) -> bool {
         for edge in &edges[self.sent..] {
             self.sent += 1;
-            if put(out, self.node_of(key(*edge)), *edge) && self.sent < edges.len() {
+            let node = self.ids.node_of(key(*edge)).0 as usize;
+            if put(out, node, *edge) && self.sent < edges.len() {
                 return false;
             }
         }
@@ -171,22 +228,24 @@ impl Dealing<'_> {
         true
     }
 
-    fn make_segments(&mut self) {
+    fn make_segments(&mut self) -> Result<(), Failed> {
+        let ids = self.ids;
         // Of two to a power of nodes, the keys of one are a stride apart, too.
-        let strides = Shards::new(self.map.nodes().len() as u32).unwrap_or(Shards::ONE);
-        let segment = |mut whole: Whole| {
-            sort_pairs(&mut whole.edges);
-            (
-                whole.step,
-                Segment::from_sorted_apart(&whole.edges, strides),
-            )
+        let strides = Shards::new(ids.map.nodes().len() as u32).unwrap_or(Shards::ONE);
+        let segment = |whole: Whole| {
+            let rows = whole.rows();
+            let step = whole.step;
+            drop(whole);
+            let are_sound = rows.iter().all(|row| ids.has_row(*row));
+            are_sound.then(|| (step, Segment::from_sorted_apart(&rows, strides)))
         };
         let whole = std::mem::take(&mut self.whole);
-        let made: Vec<(Step, Segment)> = whole.into_par_iter().map(segment).collect();
-        for (step, segment) in made {
+        let made: Option<Vec<(Step, Segment)>> = whole.into_par_iter().map(segment).collect();
+        for (step, segment) in made.ok_or_else(Failed::malformed)? {
             let of_layer = &mut self.segments[step.layer as usize];
             of_layer[step.direction as usize][step.predicate.index()] = Some(segment);
         }
+        Ok(())
     }
 }
 
@@ -232,34 +291,36 @@ impl Stream for Dealing<'_> {
     }
 
     fn take(&mut self, number: u32, _: usize, bytes: &[u8]) -> Result<(), Failed> {
-        let edges = bytes.chunks_exact(EDGE_BYTES).map(edge_of);
-        let edges = edges.map(|(subject, object)| (TermId::vertex(subject.into()).raw(), object));
         let step = step(number);
         match (step.layer, step.direction) {
             (LayerKind::Named, Direction::Out) => self.quads.extend(quads_of(bytes)),
-            (LayerKind::Default, Direction::Out) => self.edges.extend(edges),
-            (_, Direction::In) => self.edges.extend(edges.map(|(s, o)| (o, s))),
+            _ => self.pieces.push(bytes.to_vec()),
         }
         Ok(())
     }
 
-    fn done(&mut self, number: u32) -> Result<(), Failed> {
-        let step = step(number);
+    fn done(&mut self, number_of_step: u32) -> Result<(), Failed> {
+        let step = step(number_of_step);
         if (step.layer, step.direction) == (LayerKind::Named, Direction::Out) {
             let mut quads = std::mem::take(&mut self.quads);
+            if !quads.iter().all(|quad| self.ids.has_quad(*quad)) {
+                return Err(Failed::malformed());
+            }
             let graphs = graphs_of(&mut quads, |graph| graph as u32, &mut self.coder, self.runs);
             self.graphs.push(Arc::new(graphs));
-            self.edges.extend(quads.iter().map(|(s, o, _)| (*s, *o)));
+            let edges = quads.iter().map(|(s, o, _)| edge_bytes(number(*s), *o));
+            self.pieces.push(edges.flatten().collect());
         }
-        if self.edges.is_empty() {
+        let pieces = std::mem::take(&mut self.pieces);
+        let whole = Whole { step, pieces };
+        if whole.len() == 0 {
             return Ok(());
         }
-        let edges = std::mem::take(&mut self.edges);
-        self.whole.push(Whole { step, edges });
-        let lists = self.whole.iter().map(|whole| size_of_val(&*whole.edges));
-        if lists.sum::<usize>() >= self.most_bytes {
-            self.make_segments();
+        self.whole.push(whole);
+        let bytes = self.whole.iter().map(|whole| whole.len() * EDGE_BYTES);
+        match bytes.sum::<usize>() >= self.most_bytes {
+            true => self.make_segments(),
+            false => Ok(()),
         }
-        Ok(())
     }
 }

@@ -12,13 +12,14 @@ pub trait Exchange: Sync {
     /// Which of them is this one.
     fn here(&self) -> NodeId;
 
-    /// Gives each node its bytes, by node, and gets what each has for this one, by node. Returns once all of it is
-    /// here; what a node has for itself comes back as it is.
+    /// Gives each node its bytes, by node, and puts what each has for this one into `got`, by node, in the place of what
+    /// was there: the room of both is used again. Returns once all of it is here; what a node has for itself changes
+    /// places. What `to` holds then is left open.
     ///
     /// # Errors
     /// If a node cannot be reached or makes no such call any more. Nothing is exchanged after that: the caller gives
     /// up, and what implements it must let the calls of the other nodes fail, too.
-    fn exchange(&self, to: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, ExchangeError>;
+    fn exchange(&self, to: &mut [Vec<u8>], got: &mut [Vec<u8>]) -> Result<(), ExchangeError>;
 }
 
 /// Nodes that load together have lost each other.

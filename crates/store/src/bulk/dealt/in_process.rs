@@ -58,18 +58,19 @@ impl Exchange for InProcess {
         self.here
     }
 
-    fn exchange(&self, to: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, ExchangeError> {
+    fn exchange(&self, to: &mut [Vec<u8>], got: &mut [Vec<u8>]) -> Result<(), ExchangeError> {
         let ends = self.ends.lock();
         assert_eq!(to.len(), ends.to.len(), "each node gets something");
+        assert_eq!(got.len(), ends.from.len(), "each node sends something");
         for (sender, bytes) in ends.to.iter().zip(to) {
             // Of one that has left, nothing comes back, either.
-            let _ = sender.send(bytes);
+            let _ = sender.send(std::mem::take(bytes));
         }
-        let receive = |(node, receiver): (u32, &Receiver<Vec<u8>>)| {
+        for (node, (receiver, bytes)) in (0..).zip(ends.from.iter().zip(got)) {
             let left = |_| ExchangeError::new(HasLeft(NodeId(node)));
-            receiver.recv().map_err(left)
-        };
-        (0..).zip(&ends.from).map(receive).collect()
+            *bytes = receiver.recv().map_err(left)?;
+        }
+        Ok(())
     }
 }
 

@@ -12,6 +12,7 @@ mod edges;
 mod exchange;
 mod failed;
 mod in_process;
+mod joined;
 mod names;
 mod numbers;
 mod peers;
@@ -24,7 +25,7 @@ mod tests;
 mod whole;
 mod wire;
 
-use jindou_model::{NodeId, TermId};
+use jindou_model::{NodeId, TermId, TermKind};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -33,18 +34,18 @@ use jindou_partition::ShardMap;
 pub use exchange::{Exchange, ExchangeError};
 pub use in_process::InProcess;
 
-use edges::{Parsed, Rows, Segments};
+use edges::{Ids, Parsed, Rows, Segments};
 use failed::Failed;
+use joined::Joined;
 use names::{Class, Classes, Graphs};
 use numbers::Numbered;
 use peers::Peers;
 use sets::{Own, Sets};
-use terms::{Owned, Sent};
+use terms::{Extent, Owned, Sent};
 
 use super::BulkSink;
 use super::build::{Parts, Renumbering, assemble, sorted_types};
 use super::cluster::{Symbol, types_of_paths};
-use super::merge::{Merged, merge};
 use crate::clusters::{Clusters, Lists, SetCounts, Stretches};
 use crate::graph_table::{GraphCoder, GraphTable};
 use crate::layer::{Layer, LayerKind};
@@ -54,7 +55,9 @@ use crate::{Base, StoreError};
 
 /// Bytes that a node sends in one call of its [`Exchange`], and gets, about; unless said otherwise. It holds a few times
 /// as much of what is on its way.
-pub const ROUND_BYTES: usize = 64 << 20;
+pub const ROUND_BYTES: usize = 16 << 20;
+/// Segments are made on all cores of the edges of about so many rounds.
+const ROUNDS_OF_SEGMENTS: usize = 4;
 
 /// Which part of a store a node loads.
 #[derive(Clone, Copy, Debug)]
@@ -145,12 +148,22 @@ fn load(
             "{MOST_NODES} nodes load at most"
         )));
     }
-    let merged = merge(sinks)?;
+    let joined = joined::join(sinks)?;
     let (identity, documents) = whole::agree(peers, documents)?;
-    let (known, parsed, runs) = known(peers, part.map, merged)?;
+    let (known, parsed, runs) = known(peers, part.map, joined)?;
     let table = GraphTable::new(known.graphs.clone(), Lists::default());
     let coder = (GraphCoder::new(table), &runs);
-    let rows = edges::deal(peers, part.map, parsed, coder, part.round_bytes)?;
+    let ids = Ids {
+        map: part.map,
+        here: NodeId(peers.here as u32),
+        terms: Extent {
+            vertices: known.vertices.count,
+            literals: known.literals.count,
+        },
+        graphs: known.graphs.len() as u64,
+    };
+    let most_bytes = part.round_bytes.saturating_mul(ROUNDS_OF_SEGMENTS);
+    let rows = edges::deal(peers, &ids, parsed, coder, most_bytes)?;
     let Rows { segments, named } = rows;
     let types = types_of_paths(
         known.paths.iter().map(Vec::as_slice),
@@ -178,8 +191,8 @@ fn load(
     }
     let here = NodeId(peers.here as u32);
     base.node_part = Some(NodePart::new(part.map.clone(), here, part.name, whole));
-    let checked = base.check_part();
-    assert_eq!(checked, Ok(()), "what nodes sum is that of all");
+    // What nodes sum is that of all.
+    base.check_part().map_err(|_| Failed::malformed())?;
     let all: Vec<_> = base.predicates().collect();
     base.pack(&all)?;
     // Nobody has a part unless all have theirs.
@@ -208,25 +221,25 @@ struct Known {
 fn known(
     peers: &Peers<'_>,
     map: &ShardMap,
-    mut merged: Merged,
+    mut joined: Joined,
 ) -> Result<(Known, Parsed, Runs), Failed> {
-    let iris = names::share_predicates(peers, &mut merged)?;
-    let of_default = merged.edges[0].iter().map(|(_, class)| *class);
-    let of_named = merged.named[0].iter().map(|(_, class, _)| *class);
+    let iris = names::share_predicates(peers, &mut joined)?;
+    let of_default = joined.edges[0].iter().map(|(_, class)| *class);
+    let of_named = joined.named[0].iter().map(|(_, class, _)| *class);
     let classes = [
-        names::share_classes(peers, &merged, of_default)?,
-        names::share_classes(peers, &merged, of_named)?,
+        names::share_classes(peers, &joined, of_default)?,
+        names::share_classes(peers, &joined, of_named)?,
     ];
-    let graphs = names::share_graphs(peers, &merged)?;
-    let Merged {
-        vertices,
+    let graphs = names::share_graphs(peers, &joined)?;
+    let Joined {
+        mut vertices,
         literals,
         edges,
         named,
         ..
-    } = merged;
-    let number_of = |iri: &[u8]| vertices.find(iri).expect("predicates are vertices");
-    let predicates: Vec<u32> = iris.iter().map(|iri| number_of(iri)).collect();
+    } = joined;
+    let predicates = iris.iter().map(|iri| vertices.intern(iri));
+    let predicates: Vec<u32> = predicates.collect::<Result<_, _>>()?;
     let (vertices, mut owned) = {
         let all = vertices;
         terms::deal(peers, map, &all)?
@@ -248,6 +261,10 @@ fn known(
     drop((of_own, homes));
     let run_of = |number: u32| run_of[number as usize];
     let given = numbers::give(peers, map, &mut owned, &run_of)?;
+    // Every vertex is of a run.
+    if runs.starts.last() != Some(&given.count) {
+        return Err(Failed::malformed());
+    }
     let given_literals = numbers::give(peers, map, &mut owned_literals, &|_| 0)?;
     let renumbering = Renumbering {
         vertices: told(peers, &vertices, &owned, &given)?,
@@ -255,17 +272,23 @@ fn known(
     };
     drop((vertices, owned, literals, owned_literals));
 
+    let extent = Extent {
+        vertices: given.count,
+        literals: given_literals.count,
+    };
     let ids_of = |classes: &Classes| {
         let own = classes.rank_of.iter();
         let own = own.map(|(raw, rank)| (*rank, renumbering.term(*raw)));
-        names::ids_of_ranks(peers, classes.all.len(), own)
+        let is_sound = |rank: usize, id| extent.has(id) && classes.all[rank].may_be(id);
+        names::ids_of_ranks(peers, classes.all.len(), own, &is_sound)
     };
     let class_ids = [ids_of(&classes[0])?, ids_of(&classes[1])?];
     let term = |number: u32| TermId::vertex(renumbering.vertices[number as usize].into());
     let own = graphs
         .own()
         .map(|(number, rank)| (rank, term(number).raw()));
-    let graph_ids = names::ids_of_ranks(peers, graphs.texts.len(), own)?;
+    let is_sound = |_, id: TermId| extent.has(id) && id.kind() == TermKind::Vertex;
+    let graph_ids = names::ids_of_ranks(peers, graphs.texts.len(), own, &is_sound)?;
     let predicates: Vec<TermId> = predicates.into_iter().map(term).collect();
     let mut sorted_ids = graph_ids.clone();
     sorted_ids.sort_unstable();
@@ -291,10 +314,11 @@ fn known(
         .collect();
     let starts = runs.starts_of_sets();
     let home = |rank: &u32| match *rank {
-        NO_HOME => NO_HOME,
-        rank => graph_numbers[rank as usize],
+        NO_HOME => Some(NO_HOME),
+        rank => graph_numbers.get(rank as usize).copied(),
     };
-    let homes = runs.homes.iter().map(home).collect();
+    let homes: Option<Vec<u32>> = runs.homes.iter().map(home).collect();
+    let homes = homes.ok_or_else(Failed::malformed)?;
     let runs = Runs::new(runs.starts, homes, sorted_ids.len());
     let mut parsed = Parsed { edges, named };
     renumber(&mut parsed, &renumbering, &graphs, &graph_numbers);
@@ -320,7 +344,7 @@ fn told(
 ) -> Result<Vec<u32>, Failed> {
     let counts = owned.sent_by.iter().map(Vec::len).collect();
     let number = |node: usize, place: usize| given.of_own[owned.sent_by[node][place] as usize];
-    let said = peers.numbers(counts, &number)?;
+    let said = peers.numbers(counts, &number, (sent.counts(), given.count))?;
     Ok(sent.by_number(&said))
 }
 

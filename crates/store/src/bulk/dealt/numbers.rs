@@ -76,10 +76,11 @@ pub(super) fn give(
 
     let order = sorted(&strings, &runs);
     drop(runs);
-    let first: u64 = counts_of_all(peers, strings.len())?
-        .iter()
-        .take(peers.here)
-        .sum();
+    let in_ranges = counts_of_all(peers, strings.len())?;
+    if in_ranges.iter().sum::<u64>() != count {
+        return Err(Failed::malformed());
+    }
+    let first: u64 = in_ranges.iter().take(peers.here).sum();
     let of_own = {
         let mut number_of = vec![0; order.len()];
         for (number, string) in (first as u32..).zip(&order) {
@@ -87,7 +88,11 @@ pub(super) fn give(
         }
         let counts = sent_by.iter().map(Vec::len).collect();
         let number = |node: usize, place: usize| number_of[sent_by[node][place] as usize];
-        let said = peers.numbers(counts, &number)?;
+        let mut expected = vec![0; peers.nodes];
+        for range in &range_of {
+            expected[usize::from(*range)] += 1;
+        }
+        let said = peers.numbers(counts, &number, (&expected, count))?;
         by_range(&range_of, &said)
     };
     drop((sent_by, range_of));
@@ -121,7 +126,7 @@ fn counts_of_all(peers: &Peers<'_>, own: usize) -> Result<Vec<u64>, Failed> {
         true
     };
     peers.to_all(&mut write, &mut |node, reader| {
-        counts[node] = reader.number()?;
+        counts[node] = reader.narrow()?.into();
         Ok(())
     })?;
     Ok(counts)
@@ -270,11 +275,10 @@ fn tables(
     for (range, strings) in (0..).zip(strings) {
         rows.extend((0..strings.len() as u32).map(|number| (range, number)));
     }
-    assert_eq!(
-        rows.len() as u64,
-        residues.count_below(count),
-        "each string went where its number says"
-    );
+    // Each went where its number says.
+    if rows.len() as u64 != residues.count_below(count) {
+        return Err(Failed::malformed());
+    }
     let key = |row: usize| {
         let (range, number) = rows[row];
         strings[range as usize].get(number as usize)

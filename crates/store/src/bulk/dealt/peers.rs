@@ -4,6 +4,7 @@
 //! step 0, then of step 1, and so on, as much at a time as fits into a round. A node that has little gets to later
 //! steps before others do, but only by some rounds: what came of a step before all are there is held back until then.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
@@ -33,6 +34,9 @@ pub(super) struct Peers<'a> {
     pub(super) here: usize,
     /// Bytes for one node in a round, about.
     limit: usize,
+    /// Messages that are over, at most two for each node: memory that is taken anew for each costs more than to write
+    /// it.
+    spare: RefCell<Vec<Vec<u8>>>,
 }
 
 /// What is exchanged step by step.
@@ -60,10 +64,11 @@ pub(super) struct Outbox {
 }
 
 impl Outbox {
-    fn new(nodes: usize, limit: usize) -> Self {
+    /// Empty messages, one for each node.
+    fn new(messages: Vec<Vec<u8>>, limit: usize) -> Self {
         Self {
-            messages: vec![Vec::new(); nodes],
-            blocks: vec![None; nodes],
+            blocks: vec![None; messages.len()],
+            messages,
             step: 0,
             limit,
         }
@@ -149,6 +154,30 @@ impl<'a> Peers<'a> {
             nodes,
             here: exchange.here().0 as usize,
             limit: (round_bytes / nodes).clamp(LEAST_BYTES, MOST_BYTES),
+            spare: RefCell::default(),
+        }
+    }
+
+    /// Empty messages, one for each node, with room that was used before if there is some.
+    fn messages(&self) -> Vec<Vec<u8>> {
+        let mut spare = self.spare.borrow_mut();
+        let messages = (0..self.nodes).map(|_| spare.pop().unwrap_or_default());
+        messages.collect()
+    }
+
+    /// Keeps the room of a message that is over.
+    fn keep_room(&self, mut message: Vec<u8>) {
+        let mut spare = self.spare.borrow_mut();
+        if message.capacity() > 0 && spare.len() < 2 * self.nodes {
+            message.clear();
+            spare.push(message);
+        }
+    }
+
+    /// Keeps the room of a message once its last block is taken.
+    fn release(&self, message: Arc<Vec<u8>>) {
+        if let Some(message) = Arc::into_inner(message) {
+            self.keep_room(message);
         }
     }
 
@@ -158,7 +187,10 @@ impl<'a> Peers<'a> {
             message.extend_from_slice(&step.to_le_bytes());
             message.push(failed::fine());
         }
-        let mut got = self.exchange_all(to)?;
+        let mut got = self.messages();
+        let lost = |error: ExchangeError| Failed::Elsewhere(error.into());
+        self.exchange.exchange(&mut to, &mut got).map_err(lost)?;
+        to.into_iter().for_each(|message| self.keep_room(message));
         let mut steps = Vec::with_capacity(got.len());
         for (node, message) in got.iter_mut().enumerate() {
             let body = message.len().checked_sub(END_BYTES);
@@ -171,15 +203,6 @@ impl<'a> Peers<'a> {
         Ok((got, steps))
     }
 
-    fn exchange_all(&self, to: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, Failed> {
-        let lost = |error: ExchangeError| Failed::Elsewhere(error.into());
-        let got = self.exchange.exchange(to).map_err(lost)?;
-        match got.len() == self.nodes {
-            true => Ok(got),
-            false => Err(Failed::malformed()),
-        }
-    }
-
     /// Tells the others, who wait for the next bytes, that there are none.
     pub(super) fn tell(&self, error: &StoreError) {
         let (reason, end) = failed::message_of(error);
@@ -187,12 +210,13 @@ impl<'a> Peers<'a> {
         message.extend_from_slice(&[0; STEP_BYTES]);
         message.push(end);
         // Whoever is not reached has noticed that himself.
-        let _ = self.exchange.exchange(vec![message; self.nodes]);
+        let mut to = vec![message; self.nodes];
+        let _ = self.exchange.exchange(&mut to, &mut self.messages());
     }
 
     /// Waits until all nodes are here.
     pub(super) fn meet(&self) -> Result<(), Failed> {
-        self.swap(vec![Vec::new(); self.nodes], 0).map(|_| ())
+        self.swap(self.messages(), 0).map(|_| ())
     }
 
     /// Exchanges a stream of so many steps, the same at all nodes.
@@ -203,7 +227,7 @@ impl<'a> Peers<'a> {
         // The last step of each round that others may have to hold back.
         let mut ahead: VecDeque<u32> = VecDeque::new();
         while first < steps {
-            let mut out = Outbox::new(self.nodes, self.limit);
+            let mut out = Outbox::new(self.messages(), self.limit);
             while ahead.front().is_some_and(|last| *last <= first) {
                 ahead.pop_front();
             }
@@ -219,12 +243,18 @@ impl<'a> Peers<'a> {
             ahead.extend(last);
             let (got, reached) = self.swap(out.finish(), next.into())?;
             for (from, message) in got.into_iter().enumerate() {
-                keep(&mut blocks, from, message, steps)?;
+                let message = Arc::new(message);
+                keep(&mut blocks, from, &message, steps)?;
+                self.release(message);
+            }
+            if reached.iter().any(|step| *step < first.into()) {
+                return Err(Failed::malformed());
             }
             let reached = reached.into_iter().min().unwrap_or(0).min(steps.into()) as u32;
             for step in first..steps.min(reached.saturating_add(1)) {
                 for block in blocks.remove(&step).into_iter().flatten() {
                     stream.take(step, block.from, &block.message[block.place])?;
+                    self.release(block.message);
                 }
                 if step < reached {
                     stream.done(step)?;
@@ -232,8 +262,11 @@ impl<'a> Peers<'a> {
             }
             first = reached;
         }
-        assert!(blocks.is_empty(), "all steps are done");
-        Ok(())
+        // All steps are done.
+        match blocks.is_empty() {
+            true => Ok(()),
+            false => Err(Failed::malformed()),
+        }
     }
 
     /// Sends the same to all nodes: `write` appends some of it and says whether that was the last, and `take` gets what
@@ -247,11 +280,12 @@ impl<'a> Peers<'a> {
     }
 
     /// Sends each node numbers, so many by node, of which `number` gives one by node and place; what each has for this
-    /// one, in order.
+    /// one, in order: as many as are `expected`, below `end`.
     pub(super) fn numbers(
         &self,
         counts: Vec<usize>,
         number: &dyn Fn(usize, usize) -> u32,
+        (expected, end): (&[u32], u64),
     ) -> Result<Vec<Vec<u32>>, Failed> {
         let mut stream = Numbers {
             counts,
@@ -260,7 +294,13 @@ impl<'a> Peers<'a> {
             got: vec![Vec::new(); self.nodes],
         };
         self.in_steps(1, &mut stream)?;
-        Ok(stream.got)
+        let is_sound = |(got, expected): (&Vec<u32>, &u32)| {
+            got.len() == *expected as usize && got.iter().all(|number| u64::from(*number) < end)
+        };
+        match stream.got.iter().zip(expected).all(is_sound) {
+            true => Ok(stream.got),
+            false => Err(Failed::malformed()),
+        }
     }
 }
 
@@ -268,10 +308,9 @@ impl<'a> Peers<'a> {
 fn keep(
     blocks: &mut BTreeMap<u32, Vec<Block>>,
     from: usize,
-    message: Vec<u8>,
+    message: &Arc<Vec<u8>>,
     steps: u32,
 ) -> Result<(), Failed> {
-    let message = Arc::new(message);
     let mut begin = 0;
     while begin < message.len() {
         let head = message.get(begin..begin + BLOCK_BYTES);
@@ -286,7 +325,7 @@ fn keep(
             .and_then(|length| begin.checked_add(length));
         let end = end.filter(|end| *end <= message.len() && step < steps);
         let end = end.ok_or_else(Failed::malformed)?;
-        let message = Arc::clone(&message);
+        let message = Arc::clone(message);
         let place = begin..end;
         let block = Block {
             from,

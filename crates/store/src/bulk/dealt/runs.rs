@@ -226,12 +226,14 @@ fn in_order(all: &[Counted], sets: usize) -> Result<AllRuns, Failed> {
         if runs.first_of.len() == counted.set as usize {
             runs.first_of.push(run);
         }
-        end += counted.count;
+        let next = counted.count.checked_add(end);
+        end = next.ok_or_else(Failed::malformed)?;
         runs.starts.push(end);
         runs.homes.push(counted.home);
     }
     runs.first_of.push(all.len());
-    match runs.first_of.len() == sets + 1 {
+    let are_different = all.is_sorted_by(|a, b| (a.set, a.home) < (b.set, b.home));
+    match are_different && runs.first_of.len() == sets + 1 {
         true => Ok(runs),
         false => Err(Failed::malformed()),
     }

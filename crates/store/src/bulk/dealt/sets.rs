@@ -30,6 +30,19 @@ pub(super) struct Own<'a> {
     pub(super) classes: &'a [Classes; 2],
 }
 
+impl Own<'_> {
+    /// True of a symbol of a step.
+    fn has(&self, symbol: Symbol) -> bool {
+        let layer = usize::from(symbol & NAMED != 0);
+        let rank = symbol & !(OUT | IN | NAMED);
+        match symbol & (OUT | IN) {
+            0 => rank < self.classes[layer].all.len() as u64,
+            OUT | IN => (1..self.edges.len() as u64).contains(&rank),
+            _ => false,
+        }
+    }
+}
+
 /// The sets of all nodes' vertices.
 pub(super) struct Sets {
     /// By set.
@@ -47,14 +60,21 @@ enum Step {
     Edges(usize, bool, bool),
 }
 
+/// An own vertex: where it is, and the step, and one more, at which it went last. Edges look at each in no order, so all
+/// of it is in one place.
+struct Vertex {
+    owner: u16,
+    place: u32,
+    stamp: u32,
+}
+
 struct Walk<'a> {
     own: &'a Own<'a>,
     /// By layer and rank: own vertices.
     typed: [Vec<Vec<u32>>; 2],
     /// How much of the step was sent.
     sent: usize,
-    /// The step, and one more, at which each own vertex went last.
-    stamps: Vec<u32>,
+    vertices: Vec<Vertex>,
     owned: &'a Owned,
     trie: Trie,
     places: Vec<u32>,
@@ -70,11 +90,16 @@ pub(super) fn find(peers: &Peers<'_>, own: &Own<'_>, owned: &Owned) -> Result<Se
     ];
     let steps = own.classes.iter().map(|classes| classes.all.len() as u32);
     let of_predicates = (own.edges.len() as u32 - 1) * STEPS_OF_PREDICATE;
+    let vertex_at = |(owner, place)| Vertex {
+        owner,
+        place,
+        stamp: 0,
+    };
     let mut walk = Walk {
         own,
         typed,
         sent: 0,
-        stamps: vec![0; own.vertices.len()],
+        vertices: own.vertices.iter().map(vertex_at).collect(),
         owned,
         trie: Trie::new(),
         places: Trie::places(owned.strings.len()),
@@ -85,6 +110,10 @@ pub(super) fn find(peers: &Peers<'_>, own: &Own<'_>, owned: &Owned) -> Result<Se
     } = walk;
     let found = trie.paths(&places);
     let paths = union(peers, &found)?;
+    let mut symbols = paths.iter().flatten();
+    if !symbols.all(|symbol| own.has(*symbol)) {
+        return Err(Failed::malformed());
+    }
     let number = |(path, node): &(Vec<Symbol>, u32)| {
         let number = paths.binary_search(path);
         (*node, number.expect("the union has it") as u32)
@@ -142,13 +171,13 @@ impl Walk<'_> {
         for vertex in vertices.skip(self.sent) {
             self.sent += 1;
             let Some(vertex) = vertex else { continue };
-            let stamp = &mut self.stamps[vertex as usize];
-            if *stamp == step + 1 {
+            let vertex = &mut self.vertices[vertex as usize];
+            if vertex.stamp == step + 1 {
                 continue;
             }
-            *stamp = step + 1;
-            let (owner, place) = self.own.vertices.at(vertex);
-            if out.put(owner, &place.to_le_bytes()) && self.sent < count {
+            vertex.stamp = step + 1;
+            let place = vertex.place.to_le_bytes();
+            if out.put(vertex.owner.into(), &place) && self.sent < count {
                 return false;
             }
         }

@@ -1,9 +1,11 @@
 //! Which node knows a term? The one that is asked for its hash has it once, whoever has seen it.
 
 use jindou_dictionary::Interner;
+use jindou_model::{TermId, TermKind};
 use jindou_partition::ShardMap;
 
 use super::failed::Failed;
+use super::joined::Seen;
 use super::peers::{Outbox, Peers, Stream};
 use super::wire::{Reader, push_string};
 
@@ -19,6 +21,8 @@ pub(super) struct Sent {
     /// The node that has it, and its place among those that were sent to that.
     owner: Vec<u16>,
     place: Vec<u32>,
+    /// How many were sent to each node.
+    counts: Vec<u32>,
 }
 
 impl Sent {
@@ -31,8 +35,14 @@ impl Sent {
         )
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.owner.len()
+    /// Node and place of each, by number.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u16, u32)> + '_ {
+        self.owner.iter().copied().zip(self.place.iter().copied())
+    }
+
+    /// How many were sent to each node.
+    pub(super) fn counts(&self) -> &[u32] {
+        &self.counts
     }
 
     /// What the owners say of each string, by node and place, by the own numbers.
@@ -43,11 +53,27 @@ impl Sent {
     }
 }
 
+/// How many terms of the dictionary there are at all nodes: ids that come from others are to be of these.
+#[derive(Clone, Copy)]
+pub(super) struct Extent {
+    pub(super) vertices: u64,
+    pub(super) literals: u64,
+}
+
+impl Extent {
+    #[inline]
+    pub(super) fn has(self, id: TermId) -> bool {
+        match id.kind() {
+            TermKind::Vertex => id.number() < self.vertices,
+            TermKind::Literal => id.number() < self.literals,
+            _ => id.is_inline(),
+        }
+    }
+}
+
 struct Dealing<'a> {
-    map: &'a ShardMap,
-    from: &'a Interner,
+    from: &'a Seen,
     sent: Sent,
-    counts: Vec<u32>,
     owned: Owned,
 }
 
@@ -55,18 +81,21 @@ struct Dealing<'a> {
 pub(super) fn deal(
     peers: &Peers<'_>,
     map: &ShardMap,
-    from: &Interner,
+    from: &Seen,
 ) -> Result<(Sent, Owned), Failed> {
+    let shard = |hash| map.shards().of_hash(hash);
+    // As many nodes as a load may have fit.
+    let owner = from.hashes().map(|hash| map.holder(shard(hash)).0 as u16);
     let mut dealing = Dealing {
-        map,
         from,
         sent: Sent {
-            owner: Vec::with_capacity(from.len()),
+            owner: owner.collect(),
             place: Vec::with_capacity(from.len()),
+            counts: vec![0; peers.nodes],
         },
-        counts: vec![0; peers.nodes],
         owned: Owned {
-            strings: Interner::new(),
+            // Where nodes have read about as much, each is asked for about as many strings as it has seen.
+            strings: Interner::with_capacity(from.len()),
             sent_by: vec![Vec::new(); peers.nodes],
         },
     };
@@ -76,20 +105,21 @@ pub(super) fn deal(
 
 impl Stream for Dealing<'_> {
     fn fill(&mut self, _: u32, out: &mut Outbox) -> Result<bool, Failed> {
-        for number in self.sent.len()..self.from.len() {
-            let number = number as u32;
-            let hash = self.from.hash_of(number);
-            let owner = self.map.holder(self.map.shards().of_hash(hash)).0 as usize;
-            push_string(out.to(owner), self.from.get(number));
-            // As many nodes as a load may have fit.
-            self.sent.owner.push(owner as u16);
-            self.sent.place.push(self.counts[owner]);
-            self.counts[owner] += 1;
+        let Sent {
+            owner,
+            place,
+            counts,
+        } = &mut self.sent;
+        for number in place.len()..owner.len() {
+            let owner = usize::from(owner[number]);
+            push_string(out.to(owner), self.from.get(number as u32));
+            place.push(counts[owner]);
+            counts[owner] += 1;
             if out.is_full(owner) {
-                return Ok(self.sent.len() == self.from.len());
+                break;
             }
         }
-        Ok(true)
+        Ok(place.len() == owner.len())
     }
 
     fn take(&mut self, _: u32, from: usize, bytes: &[u8]) -> Result<(), Failed> {

@@ -21,15 +21,30 @@ use crate::predicate_graphs::PredicateGraphs;
 /// Edges by predicate.
 type ByPredicate = Vec<(PredicateId, u64)>;
 
+/// The next number, which is below an end.
+fn below(end: u32, reader: &mut Reader<'_>) -> Result<u32, Failed> {
+    let number = reader.narrow()?;
+    match number < end {
+        true => Ok(number),
+        false => Err(Failed::malformed()),
+    }
+}
+
 /// What the edges of all nodes say of sets, given what this node's say.
 pub(super) fn set_counts(peers: &Peers<'_>, own: SetCounts) -> Result<SetCounts, Failed> {
     let [out, incoming] = own.edges;
-    let edges = [edges_by_set(peers, out)?, edges_by_set(peers, incoming)?];
-    let pairs = pairs(peers, own.pairs)?;
+    let (sets, predicates) = (out.len() as u32, own.pairs.len() as u32);
+    let out = edges_by_set(peers, out, predicates)?;
+    let edges = [out, edges_by_set(peers, incoming, predicates)?];
+    let pairs = pairs(peers, own.pairs, sets)?;
     Ok(SetCounts { edges, pairs })
 }
 
-fn edges_by_set(peers: &Peers<'_>, own: Vec<ByPredicate>) -> Result<Vec<ByPredicate>, Failed> {
+fn edges_by_set(
+    peers: &Peers<'_>,
+    own: Vec<ByPredicate>,
+    predicates: u32,
+) -> Result<Vec<ByPredicate>, Failed> {
     let mut all: Vec<ByPredicate> = vec![Vec::new(); own.len()];
     let mut left = (0..)
         .zip(own)
@@ -51,9 +66,10 @@ fn edges_by_set(peers: &Peers<'_>, own: Vec<ByPredicate>) -> Result<Vec<ByPredic
             let set = reader.narrow()? as usize;
             let list = all.get_mut(set).ok_or_else(Failed::malformed)?;
             for _ in 0..reader.number()? {
-                let (predicate, edges) = (PredicateId(reader.narrow()?), reader.number()?);
+                let (predicate, edges) = (below(predicates, reader)?, reader.number()?);
+                let predicate = PredicateId(predicate);
                 match list.binary_search_by_key(&predicate, |(other, _)| *other) {
-                    Ok(place) => list[place].1 += edges,
+                    Ok(place) => list[place].1 = edges.saturating_add(list[place].1),
                     Err(place) => list.insert(place, (predicate, edges)),
                 }
             }
@@ -67,6 +83,7 @@ fn edges_by_set(peers: &Peers<'_>, own: Vec<ByPredicate>) -> Result<Vec<ByPredic
 fn pairs(
     peers: &Peers<'_>,
     own: Vec<Option<Vec<PairEdges>>>,
+    sets: u32,
 ) -> Result<Vec<Option<Vec<PairEdges>>>, Failed> {
     let mut all: Vec<Option<FxHashMap<(u32, u32), u64>>> =
         vec![Some(FxHashMap::default()); own.len()];
@@ -98,10 +115,11 @@ fn pairs(
                 *sum = None;
             }
             for _ in 0..reader.number()? {
-                let pair = (reader.narrow()?, reader.narrow()?);
+                let pair = (below(sets, reader)?, below(sets, reader)?);
                 let edges = reader.number()?;
                 if let Some(sum) = sum {
-                    *sum.entry(pair).or_default() += edges;
+                    let sum = sum.entry(pair).or_default();
+                    *sum = edges.saturating_add(*sum);
                 }
             }
             if sum.as_ref().is_some_and(|sum| sum.len() > MOST_PAIRS) {
@@ -145,8 +163,8 @@ pub(super) fn edge_figures(peers: &Peers<'_>, own: &Base) -> Result<EdgeFigures,
             let predicate = digests[node].len();
             for layer in &mut layers {
                 for counts in layer.get_mut(predicate).ok_or_else(Failed::malformed)? {
-                    counts.0 += reader.number()?;
-                    counts.1 += reader.number()?;
+                    counts.0 = reader.number()?.saturating_add(counts.0);
+                    counts.1 = reader.number()?.saturating_add(counts.1);
                 }
             }
             digests[node].push(word(reader.bytes(8)?));
@@ -175,6 +193,7 @@ pub(super) fn named_figures(
     let ids = (1..predicates as u32).map(PredicateId);
     let mut left = ids.flat_map(|id| own.entries(id).map(move |entry| (id, entry)));
     let mut all: Vec<(u32, u32, u64)> = Vec::new();
+    let (predicate_end, graph_end) = (predicates as u32, own.graphs.len() as u32);
     let mut write = |out: &mut Vec<u8>| match left.next() {
         Some((predicate, (graph, edges))) => {
             push_number(out, predicate.0.into());
@@ -186,7 +205,8 @@ pub(super) fn named_figures(
     };
     peers.to_all(&mut write, &mut |_, reader: &mut Reader<'_>| {
         while !reader.is_empty() {
-            all.push((reader.narrow()?, reader.narrow()?, reader.number()?));
+            let predicate = below(predicate_end, reader)?;
+            all.push((predicate, below(graph_end, reader)?, reader.number()?));
         }
         Ok(())
     })?;
@@ -195,10 +215,10 @@ pub(super) fn named_figures(
     all.sort_unstable();
     let mut entries: Vec<Vec<Entry>> = vec![Vec::new(); predicates];
     for same in all.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
-        let of_predicate = entries.get_mut(same[0].0 as usize);
-        of_predicate.ok_or_else(Failed::malformed)?.push(Entry {
+        let edges = same.iter().map(|(_, _, edges)| *edges);
+        entries[same[0].0 as usize].push(Entry {
             graph: same[0].1,
-            edges: same.iter().map(|(_, _, edges)| edges).sum(),
+            edges: edges.fold(0, u64::saturating_add),
             listed: 0,
         });
     }

@@ -48,6 +48,17 @@ impl<'a> Reader<'a> {
     /// If the bytes end before.
     #[inline]
     pub(super) fn number(&mut self) -> Result<u64, Failed> {
+        // Most are of one byte.
+        match self.bytes.split_first() {
+            Some((first, rest)) if *first < 0x80 => {
+                self.bytes = rest;
+                Ok(u64::from(*first))
+            }
+            _ => self.long_number(),
+        }
+    }
+
+    fn long_number(&mut self) -> Result<u64, Failed> {
         let (mut number, mut shift) = (0, 0);
         loop {
             let (first, rest) = self.bytes.split_first().ok_or_else(Failed::malformed)?;
