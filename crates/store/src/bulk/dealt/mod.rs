@@ -12,6 +12,7 @@ mod edges;
 mod exchange;
 mod failed;
 mod in_process;
+mod kinds;
 mod names;
 mod numbers;
 mod peers;
@@ -47,9 +48,11 @@ use super::cluster::{Symbol, types_of_paths};
 use super::merge::{Merged, merge};
 use crate::clusters::{Clusters, Lists, SetCounts, Stretches};
 use crate::graph_table::{GraphCoder, GraphTable};
+use crate::kind_column::KeyKinds;
 use crate::layer::{Layer, LayerKind};
 use crate::node_part::{NodePart, WholeFigures, names_of};
 use crate::runs::{NO_HOME, Runs};
+use crate::whole_texts::WholeTexts;
 use crate::{Base, StoreError};
 
 /// Bytes that a node sends in one call of its [`Exchange`], and gets, about; unless said otherwise. It holds a few times
@@ -170,14 +173,14 @@ fn load(
         documents,
     });
     base.identity = identity;
-    let strings = [known.vertices.count, known.literals.count];
-    let whole = figures(peers, &base, strings, &known.names)?;
+    let texts = WholeTexts::of_load(known.vertices.kinds, known.literals.kinds);
+    let whole = figures(peers, &base, texts, &known.names)?;
     for (kind, layer) in LayerKind::ALL.into_iter().zip(&mut base.layers) {
         let counts = std::sync::Arc::clone(&whole.layers[kind as usize]);
         *layer = std::mem::take(layer).of_node(counts);
     }
     let here = NodeId(peers.here as u32);
-    base.node_part = Some(NodePart::new(part.map.clone(), here, part.name, whole));
+    let mut base = base.of_node(NodePart::new(part.map.clone(), here, part.name, whole));
     let checked = base.check_part();
     assert_eq!(checked, Ok(()), "what nodes sum is that of all");
     let all: Vec<_> = base.predicates().collect();
@@ -247,8 +250,9 @@ fn known(
     let (runs, run_of) = runs::find(peers, paths.len(), &of_own, &homes)?;
     drop((of_own, homes));
     let run_of = |number: u32| run_of[number as usize];
-    let given = numbers::give(peers, map, &mut owned, &run_of)?;
-    let given_literals = numbers::give(peers, map, &mut owned_literals, &|_| 0)?;
+    let given = numbers::give(peers, map, &mut owned, &run_of, KeyKinds::VERTICES)?;
+    let of_literals = KeyKinds::LITERALS;
+    let given_literals = numbers::give(peers, map, &mut owned_literals, &|_| 0, of_literals)?;
     let renumbering = Renumbering {
         vertices: told(peers, &vertices, &owned, &given)?,
         literals: told(peers, &literals, &owned_literals, &given_literals)?,
@@ -366,7 +370,7 @@ fn layer(
 fn figures(
     peers: &Peers<'_>,
     own: &Base,
-    strings: [u64; 2],
+    texts: WholeTexts,
     names: &FxHashMap<TermId, Vec<u8>>,
 ) -> Result<WholeFigures, Failed> {
     let edges = whole::edge_figures(peers, own)?;
@@ -374,7 +378,9 @@ fn figures(
         layers: edges.layers,
         named: whole::named_figures(peers, own.named(), own.predicate_count())?,
         digests: edges.digests,
-        strings,
+        // Of terms that are loaded, each is there.
+        strings: [texts.vertices.len(), texts.literals.len()],
         names: names_of(own, |id| names[&id].clone())?,
+        texts,
     })
 }
