@@ -105,7 +105,6 @@ impl KindBuilder {
     }
 
     /// Appends the term with this key.
-    #[inline]
     pub(crate) fn push_key(&mut self, key: &[u8]) {
         self.push(self.kinds.code_of(key));
     }

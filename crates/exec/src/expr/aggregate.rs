@@ -37,7 +37,7 @@ pub struct GroupedAccumulator {
     order: QueryOrder,
     /// The runs of the terms that it orders, where these are at other nodes.
     runs: RunOfEachKind,
-    /// There was a term of another run than one before.
+    /// There was a term whose place does not tell the order of it and those before.
     is_by_texts: bool,
 }
 
