@@ -1,6 +1,7 @@
 //! What does a dictionary say that is dealt to nodes?
 //!
-//! The string of an id is at the node that holds the id's shard: ids tell that, and nothing else is known of them.
+//! The string of an id is at the node that holds the id's shard: ids tell that, and beside it each node may know their
+//! order by their strings.
 //! Which ids a term may have is told by the shard of the term's hash, as nothing else is known of a term. The strings of
 //! these ids are read where the ids say, and compared with the term. Each node has
 //! its part of both, and is asked for all that it has of a batch in one message; the messages to all nodes are under
@@ -9,7 +10,7 @@
 use std::sync::Arc;
 
 use jindou_dictionary::hash as hash_of_key;
-use jindou_exec::{KeyKind, Keys, MemoryPool, Reservation, TermPart, TermSource};
+use jindou_exec::{KeyKind, Keys, MemoryPool, Reservation, TermPart, TermSource, TextOrder};
 use jindou_model::{IdEpoch, NodeId, ShardId, TermId, Unavailable};
 use jindou_partition::ShardMap;
 use parking_lot::Mutex;
@@ -144,6 +145,10 @@ impl TermSource for DealtTerms {
 
     fn is_here(&self) -> bool {
         false
+    }
+
+    fn text_order(&self) -> Option<Arc<dyn TextOrder>> {
+        self.own.text_order()
     }
 
     /// Those that are lost, or late, are asked for again by whoever reads them.

@@ -155,6 +155,11 @@ pub trait TermPart: Send + Sync {
 
     /// The id of the vertex with this key, if it is one of those that every node knows.
     fn find_name(&self, key: &[u8]) -> Option<TermId>;
+
+    /// As [`TermSource::text_order`], of the terms of all nodes, if this one knows it without their keys.
+    fn text_order(&self) -> Option<Arc<dyn TextOrder>> {
+        None
+    }
 }
 
 /// The order of a source's terms by their texts, as far as it was known when it was asked for. All

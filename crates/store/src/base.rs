@@ -224,7 +224,8 @@ impl Base {
             dictionary: self.vertices.bytes()
                 + self.literals.bytes()
                 + self.predicate_terms.len() * 8
-                + self.vertex_predicates.capacity() * 16,
+                + self.vertex_predicates.capacity() * 16
+                + self.node_part().map_or(0, |part| part.whole.texts.bytes()),
             segments: self.layers[0].segment_bytes(),
             named: self.layers[1].segment_bytes() + self.named.bytes(),
             clusters: self

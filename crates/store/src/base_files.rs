@@ -36,8 +36,9 @@ use crate::tables::{Part, TermTables};
 const KIND_BASE: u64 = 1;
 const KIND_TERMS: u64 = 2;
 const KIND_EDGES: u64 = 4;
-/// The base of a node's part: a version that knows no parts, or those with a whole dictionary only, refuses it.
-const KIND_PART_OF_NODE: u64 = 6;
+/// The base of a node's part: a version that knows no parts, or those only that do not know the order of all texts,
+/// refuses it.
+const KIND_PART_OF_NODE: u64 = 7;
 
 /// How the numbers of a table are told in its file: a range, a region, or residues.
 const RANGE: u64 = 0;
@@ -366,7 +367,10 @@ impl Directory {
         let graphs = Arc::new(GraphTable::read(&mut image)?);
         let runs = Runs::read(&mut image, graphs.len())?;
         let node_part = match image.kind() {
-            KIND_PART_OF_NODE => Some(NodePart::read(&mut image, count, &graphs)?),
+            KIND_PART_OF_NODE => {
+                let terms = [vertices.len(), literals.len()];
+                Some(NodePart::read(&mut image, count, &graphs, terms)?)
+            }
             _ => None,
         };
         let types = clusters[LayerKind::Named as usize].type_edges();
@@ -402,7 +406,9 @@ impl Directory {
         base.is_union = is_union;
         base.identity = identity;
         base.files = files;
-        base.node_part = node_part;
+        if let Some(part) = node_part {
+            base = base.of_node(part);
+        }
         match base.check_part() {
             Ok(()) => Ok(base),
             Err(reason) => Err(image.corrupt(reason)),

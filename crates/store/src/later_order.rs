@@ -17,6 +17,7 @@
 
 mod extend;
 mod rooms;
+mod stored;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -37,6 +38,7 @@ const WORK_SHARE: usize = 2;
 const KNOWN_SHARE: usize = 16;
 
 /// The order of the literals that came after one bulk load, as far as somebody needed it.
+#[derive(Debug)]
 pub(crate) struct LaterOrder {
     current: RwLock<Arc<OrderVersion>>,
     /// Held while the order is extended.
@@ -46,10 +48,7 @@ pub(crate) struct LaterOrder {
 impl LaterOrder {
     /// Of literals with numbers from `first` on.
     pub(crate) fn behind(first: u64) -> Self {
-        Self {
-            current: RwLock::new(Arc::new(OrderVersion::empty(first))),
-            extending: Mutex::default(),
-        }
+        Self::from(Arc::new(OrderVersion::empty(first)))
     }
 
     pub(crate) fn current(&self) -> Arc<OrderVersion> {
@@ -70,7 +69,17 @@ impl LaterOrder {
     }
 }
 
+impl From<Arc<OrderVersion>> for LaterOrder {
+    fn from(version: Arc<OrderVersion>) -> Self {
+        Self {
+            current: RwLock::new(version),
+            extending: Mutex::default(),
+        }
+    }
+}
+
 /// The order of the literals that have the first numbers after the bulk load.
+#[derive(Debug)]
 pub(crate) struct OrderVersion {
     /// The first number.
     first: u64,
@@ -88,12 +97,18 @@ pub(crate) struct OrderVersion {
 }
 
 impl OrderVersion {
-    fn empty(first: u64) -> Self {
+    /// That of no literals, of which the first has this number.
+    pub(crate) fn empty(first: u64) -> Self {
+        Self::of_positions(first, Vec::new(), Rooms::default())
+    }
+
+    /// That of literals whose words are known, and nothing of their texts.
+    fn of_positions(first: u64, words: Vec<u64>, rooms: Rooms) -> Self {
         Self {
             first,
-            words: Vec::new(),
+            words,
             by_text: Vec::new(),
-            rooms: Rooms::default(),
+            rooms,
             gone: 0,
             others: Places::default(),
             work: AtomicUsize::new(0),
@@ -105,6 +120,12 @@ impl OrderVersion {
             + size_of_val(&*self.by_text)
             + self.rooms.bytes()
             + self.others.bytes()
+    }
+
+    /// The number behind the last literal of the bulk load.
+    #[inline]
+    pub(crate) fn first(&self) -> u64 {
+        self.first
     }
 
     /// The number behind those of the literals that it has.

@@ -18,6 +18,7 @@ mod history;
 mod homes;
 mod identity;
 mod image;
+mod kind_column;
 mod later_order;
 mod layer;
 mod layout;
@@ -42,6 +43,7 @@ mod text_file;
 mod text_order;
 mod unused;
 mod verify;
+mod whole_texts;
 pub mod window;
 
 pub use base::{Base, Footprint};

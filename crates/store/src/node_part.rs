@@ -22,9 +22,11 @@ use crate::delta::Snapshot;
 use crate::graph_index::Entry;
 use crate::graph_table::GraphTable;
 use crate::image::{ImageReader, ImageWriter};
+use crate::later_order::LaterOrder;
 use crate::layer::LayerKind;
 use crate::named::NamedGraphs;
 use crate::predicate_graphs::{PredicateGraphs, rises_below};
+use crate::whole_texts::WholeTexts;
 
 /// Edges and distinct keys of a predicate, by direction.
 pub(crate) type SegmentCounts = [(u64, u64); 2];
@@ -63,6 +65,8 @@ pub(crate) struct WholeFigures {
     pub(crate) strings: [u64; 2],
     /// The predicates, types and named graphs, by the numbers of these vertices.
     pub(crate) names: TermTable,
+    /// The order of all texts.
+    pub(crate) texts: WholeTexts,
 }
 
 impl NodePart {
@@ -148,11 +152,12 @@ impl NodePart {
         self.whole.write(image);
     }
 
-    /// That of a base with so many predicates and these named graphs.
+    /// That of a base with so many predicates, these named graphs, and so many numbers of vertices and literals.
     pub(crate) fn read(
         image: &mut ImageReader,
         predicates: usize,
         graphs: &Arc<GraphTable>,
+        terms: [u64; 2],
     ) -> Result<Self, StoreError> {
         let words = [image.word()?, image.word()?, image.word()?];
         let name = String::from_utf8(image.region()?.to_vec());
@@ -167,7 +172,7 @@ impl NodePart {
                 map,
                 node: NodeId(node),
                 name,
-                whole: WholeFigures::read(image, predicates, graphs)?,
+                whole: WholeFigures::read(image, predicates, graphs, terms)?,
             }),
             _ => Err(image.corrupt("it is the part of a node that cannot be")),
         }
@@ -181,7 +186,8 @@ impl fmt::Display for NodePart {
 }
 
 impl WholeFigures {
-    /// What a snapshot that is its base says of itself. Costs a pass over all edges; after each predicate `done` gets its edges.
+    /// What a snapshot that is its base says of itself. Costs a pass over all edges, and over all strings of the bulk
+    /// load; after each predicate `done` gets its edges.
     ///
     /// # Errors
     /// If the dictionary is damaged.
@@ -209,6 +215,9 @@ impl WholeFigures {
                 base.push_key(id, &mut key);
                 key
             })?,
+            texts: WholeTexts::of(snapshot).map_err(|error| StoreError::TooLarge {
+                reason: error.to_string(),
+            })?,
         })
     }
 
@@ -223,6 +232,7 @@ impl WholeFigures {
         let (strings, numbers) = self.names.regions();
         image.region(strings);
         image.region(numbers.expect("numbers that are chosen are mapped"));
+        self.texts.write(image);
         let (mut ends, mut graphs, mut edges) = (Vec::new(), Vec::new(), Vec::new());
         for predicate in (0..self.digests.len()).map(|number| PredicateId(number as u32)) {
             for (graph, count) in self.named.entries(predicate) {
@@ -240,6 +250,7 @@ impl WholeFigures {
         image: &mut ImageReader,
         predicates: usize,
         graphs: &Arc<GraphTable>,
+        terms: [u64; 2],
     ) -> Result<Self, StoreError> {
         let layers = [
             read_counts(image, predicates)?,
@@ -253,6 +264,7 @@ impl WholeFigures {
         let strings = strings.map_err(|_| image.corrupt("it does not say how many terms are"))?;
         let names = [image.region()?, image.region()?];
         let names = open_names(names).map_err(|error| image.corrupt(&error.to_string()))?;
+        let texts = WholeTexts::read(image, terms)?;
         let parts = read_entries(image, predicates, graphs.len())?;
         Ok(Self {
             layers,
@@ -260,6 +272,7 @@ impl WholeFigures {
             digests: digests.into(),
             strings,
             names,
+            texts,
         })
     }
 }
@@ -296,6 +309,13 @@ fn open_names([strings, numbers]: [Region; 2]) -> Result<TermTable, DictionaryEr
 }
 
 impl Base {
+    /// It, as the part of a node: what that knows of the order of texts goes where a whole store finds it out.
+    pub(crate) fn of_node(mut self, part: NodePart) -> Self {
+        self.literals.later = Arc::new(LaterOrder::from(Arc::clone(&part.whole.texts.later)));
+        self.node_part = Some(part);
+        self
+    }
+
     /// Is it a part of such a whole as it says, if it says so? Of `rdf:type` each part has all edges.
     pub(crate) fn check_part(&self) -> Result<(), &'static str> {
         let Some(NodePart { whole, .. }) = &self.node_part else {
@@ -399,9 +419,13 @@ fn read_entries(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kind_column::{KeyKinds, KindBuilder};
     use crate::log::Folder;
+    use jindou_model::TextKind;
 
     const PREDICATES: usize = 3;
+    /// Numbers of vertices and of literals.
+    const TERMS: [u64; 2] = [5, 6];
 
     fn graphs() -> Arc<GraphTable> {
         Arc::new(GraphTable::new(vec![10, 20], Default::default()))
@@ -416,6 +440,8 @@ mod tests {
         digests: Vec<u64>,
         strings: Vec<u64>,
         names: [Vec<u8>; 2],
+        /// Those of vertices and of literals in the order of texts, and the one before which later ones begin.
+        ordered: [usize; 3],
         entries: [Vec<u64>; 3],
     }
 
@@ -431,6 +457,7 @@ mod tests {
                 digests: vec![7, 8, 9],
                 strings: vec![5, 6],
                 names: [strings.to_vec(), numbers.unwrap().to_vec()],
+                ordered: [5, 6, 6],
                 entries: [vec![1, 3, 3], vec![0, 0, 1], vec![2, 4, 1]],
             }
         }
@@ -445,13 +472,30 @@ mod tests {
             image.words(&self.strings);
             let names = self.names.iter();
             names.for_each(|bytes| image.region(&Region::copy_from(bytes)));
+            self.texts().write(&mut image);
             let columns = self.entries.iter();
             columns.for_each(|values| Column::from_values(values).write(&mut image));
             image
                 .finish(&Folder::new(folder.path()), "base.jnd", 9)
                 .unwrap();
             let mut image = ImageReader::open(&folder.path().join("base.jnd"), 9)?;
-            NodePart::read(&mut image, PREDICATES, &graphs())
+            NodePart::read(&mut image, PREDICATES, &graphs(), TERMS)
+        }
+
+        fn texts(&self) -> WholeTexts {
+            let [vertices, literals, first] = self.ordered;
+            let column = |count, kinds, key: &[u8]| {
+                let mut builder = KindBuilder::new(kinds);
+                (0..count).for_each(|_| builder.push_key(key));
+                builder.finish()
+            };
+            let literal = |count| column(count, KeyKinds::LITERALS, b"a\0");
+            let vertices = column(vertices, KeyKinds::VERTICES, b"http://x/");
+            let later = WholeTexts::of_load(vertices.clone(), literal(first)).later;
+            WholeTexts {
+                later,
+                ..WholeTexts::of_load(vertices, literal(literals))
+            }
         }
     }
 
@@ -464,11 +508,15 @@ mod tests {
         assert_eq!(part.whole.named.quads(), 7);
         let mut image = ImageWriter::default();
         part.write(&mut image);
-        let again = NodePart::read(&mut image.in_memory(), PREDICATES, &graphs()).unwrap();
+        let again = NodePart::read(&mut image.in_memory(), PREDICATES, &graphs(), TERMS).unwrap();
         assert_eq!(again.whole.digests, part.whole.digests);
         assert_eq!(again.whole.strings, part.whole.strings);
         assert_eq!(again.whole.names.lookup(b"q"), Some(1));
         assert_eq!(again.whole.layers, part.whole.layers);
+        let texts = &again.whole.texts;
+        assert_eq!((texts.vertices.len(), texts.literals.len()), (5, 6));
+        assert_eq!(texts.vertices.get(4), Some(TextKind::Iri));
+        assert_eq!(texts.literals.get(5), Some(TextKind::String));
         assert_eq!(
             (again.map, again.node, again.name),
             (part.map, part.node, part.name)
@@ -477,7 +525,7 @@ mod tests {
 
     #[test]
     fn what_contradicts_itself_is_refused() {
-        let broken: [fn(&mut Said); 22] = [
+        let broken: [fn(&mut Said); 26] = [
             |said| said.words[0] = 12,
             |said| said.words[0] = 1 << 40,
             |said| said.words[1] = 0,
@@ -493,6 +541,10 @@ mod tests {
             |said| said.names[0].truncate(8),
             |said| said.names[1].truncate(8),
             |said| said.names.reverse(),
+            |said| said.ordered[0] = 6,
+            |said| said.ordered[1] = 7,
+            |said| said.ordered[2] = 5,
+            |said| said.ordered[1..].fill(7),
             |said| said.entries[0] = vec![1, 0, 3],
             |said| said.entries[0] = vec![1, 3, 4],
             |said| said.entries[0] = vec![3],

@@ -9,12 +9,14 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use jindou_dictionary::{BLOCK, Decoder, DictionaryError, StringTable};
 use jindou_model::TextKind;
 
+use crate::kind_column::literal_kind;
+
 /// Words of a page.
 const PAGE: u64 = 512;
 
 /// Where literals lie, as far as it was found out: by their rows, in pages that are there once
 /// somebody asked for one of their rows.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Places {
     pages: boxcar::Vec<OnceLock<Box<[AtomicU64]>>>,
     bytes: AtomicUsize,
@@ -151,7 +153,7 @@ impl<'a> Search<'a> {
         }
         let is_there = low < self.count && self.decoder.get(low)? == key;
         Ok(Place {
-            kind: kind_of(key),
+            kind: literal_kind(key),
             at: 2 * low + u64::from(is_there),
         })
     }
@@ -159,16 +161,4 @@ impl<'a> Search<'a> {
 
 fn block_start(number: u64) -> u64 {
     number - number % BLOCK as u64
-}
-
-/// The kind of a literal that is ordered by its key.
-fn kind_of(key: &[u8]) -> Option<TextKind> {
-    let border = key.iter().position(|byte| *byte == 0)?;
-    match &key[border + 1..] {
-        // With a second zero byte, the first one is the value's.
-        rest if rest.contains(&0) => None,
-        [] => Some(TextKind::String),
-        [b'@', ..] => Some(TextKind::LangString),
-        _ => None,
-    }
 }

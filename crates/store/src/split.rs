@@ -1,8 +1,8 @@
 //! How is a store split into parts, one for each node of a cluster?
 //!
 //! Of each segment a part has the rows of the keys whose shards its node holds, and of the dictionary the strings of
-//! the ids whose shards it holds, and which ids may have the hashes of its shards. Ids and the number of the snapshot
-//! stay: nodes with parts and nodes with whole copies of the store have the same snapshot.
+//! the ids whose shards it holds, which ids may have the hashes of its shards, and in which order all texts are. Ids and
+//! the number of the snapshot stay: nodes with parts and nodes with whole copies of the store have the same snapshot.
 
 use jindou_model::{Direction, NodeId, SortedSet, TermId};
 use jindou_partition::{ShardMap, Shards};
@@ -27,7 +27,7 @@ pub struct Split<'a> {
 impl<'a> Split<'a> {
     /// Begins to split the store of a directory, whose snapshot this is: nobody may write it meanwhile.
     ///
-    /// Costs a pass over all edges. `done` gets the edges of each predicate once these are read.
+    /// Costs a pass over all edges and all terms. `done` gets the edges of each predicate once these are read.
     ///
     /// # Errors
     /// [`StoreError::NotMerged`] where something has changed since the base; [`StoreError::NodePart`] of a part.
@@ -83,10 +83,9 @@ impl<'a> Split<'a> {
         let mut own = base.part(segments, true, &|_| None);
         base.predicates()
             .for_each(|id| done(base.edges_by_subject(id)));
-        own.node_part = Some(part);
         (own.vertices, own.literals) = (vertices, literals);
         own.files = base.files.of_part();
-        DurableStore::write_part(self.from, self.snapshot, &own, to)
+        DurableStore::write_part(self.from, self.snapshot, &own.of_node(part), to)
     }
 }
 

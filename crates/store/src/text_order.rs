@@ -3,7 +3,8 @@
 //! Literals of the bulk load are numbered in the order of their keys, and vertices too within each
 //! run; the order of later literals is found out when queries need it (`later_order`). What
 //! the key alone tells, whether a vertex is an IRI and of which datatype and language a literal is,
-//! is found out when it is first asked for, and kept in two bits a vertex and a byte a literal.
+//! is found out when it is first asked for, and kept in two bits a vertex and a byte a literal. A node's
+//! part, which has not the strings of all, has that in its file (`whole_texts`).
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
@@ -12,6 +13,7 @@ use jindou_dictionary::{Decoder, StringTable};
 use jindou_model::{TermId, TextKind, TextPlace};
 
 use crate::Base;
+use crate::kind_column::vertex_kind;
 
 /// Terms of a word.
 const WORD_TERMS: u64 = 16;
@@ -68,11 +70,10 @@ fn read_key<'d>(decoder: &'d mut Decoder<'_>, local: u64) -> &'d [u8] {
         .unwrap_or_else(|error| panic!("string {local} is not in the dictionary: {error}"))
 }
 
-fn vertex_kind(key: &[u8]) -> u32 {
-    if key.starts_with(b"_:") {
-        SECOND_KIND
-    } else {
-        FIRST_KIND
+fn code_of_vertex(key: &[u8]) -> u32 {
+    match vertex_kind(key) {
+        TextKind::Blank => SECOND_KIND,
+        _ => FIRST_KIND,
     }
 }
 
@@ -177,27 +178,46 @@ impl Base {
     #[must_use]
     pub fn vertex_place(&self, id: TermId) -> Option<TextPlace> {
         let number = id.number();
-        let ground = self.vertices.ground_part();
-        // Numbers given later are in no order, and a node's part has no such table.
-        if number >= self.runs.text_ordered().min(ground.end) {
-            return None;
-        }
-        let run = self.runs.run_of(id)?;
-        let kind = (ground.kinds).get(number, ground.table.strings(), vertex_kind);
+        let kind = match self.node_part() {
+            Some(part) => part.whole.texts.vertices.get(number)?,
+            None => self.kind_of_ordered(number)?,
+        };
         Some(TextPlace {
-            kind: match kind {
-                SECOND_KIND => TextKind::Blank,
-                _ => TextKind::Iri,
-            },
-            run: u32::try_from(run).ok()?,
+            kind,
+            run: u32::try_from(self.runs.run_of(id)?).ok()?,
             at: 0,
             order: number,
+        })
+    }
+
+    /// How many vertices from the first one on are in the order of their texts within their runs.
+    pub(crate) fn ordered_vertices(&self) -> u64 {
+        // Numbers given later are in no order.
+        self.runs
+            .text_ordered()
+            .min(self.vertices.ground_part().end)
+    }
+
+    /// The kind of a vertex, if it is one of these.
+    #[inline]
+    fn kind_of_ordered(&self, number: u64) -> Option<TextKind> {
+        if number >= self.ordered_vertices() {
+            return None;
+        }
+        let ground = self.vertices.ground_part();
+        let code = (ground.kinds).get(number, ground.table.strings(), code_of_vertex);
+        Some(match code {
+            SECOND_KIND => TextKind::Blank,
+            _ => TextKind::Iri,
         })
     }
 
     /// The kind of a literal of the bulk load; `None` of one that is not ordered by its key.
     #[inline]
     pub(crate) fn load_kind(&self, number: u64) -> Option<TextKind> {
+        if let Some(part) = self.node_part() {
+            return part.whole.texts.literals.get(number);
+        }
         let ground = self.literals.ground_part();
         let ends = &self.literals.ends;
         match ground.codes.code(number, ground.table.strings(), ends) {

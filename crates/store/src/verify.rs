@@ -91,6 +91,9 @@ pub(crate) fn base(base: &Base, folder: &Path) -> Result<(), StoreError> {
         return Err(of_base("predicates and their vertices are mixed up"));
     }
     (base.runs.check(base.vertices.len())).map_err(of_base)?;
+    if let Some(part) = base.node_part() {
+        (part.whole.texts.check(base)).map_err(|reason| of_base(&reason))?;
+    }
     for layer in &base.layers {
         (layer
             .clusters

@@ -1,12 +1,12 @@
 //! Which part of the dictionary does a node have?
 //!
-//! The strings of the ids whose shards it holds, those that every node knows, and for the hashes of its shards which
-//! ids they may have: that is what the part of a store has. A whole dictionary answers for any; tests have nodes with a
+//! The strings of the ids whose shards it holds, those that every node knows, for the hashes of its shards which ids
+//! they may have, and in which order the strings of all are: that is what the part of a store has. A whole dictionary answers for any; tests have nodes with a
 //! whole one keep from reading the strings of others.
 
 use std::sync::Arc;
 
-use jindou_exec::{Keys, TermPart, TermSource};
+use jindou_exec::{Keys, TermPart, TermSource, TextOrder};
 use jindou_model::{IdEpoch, NodeId, TermId, Unavailable};
 use jindou_partition::ShardMap;
 
@@ -49,6 +49,10 @@ impl TermPart for StoredGraph {
         // In a whole dictionary any vertex would be found: tests are to ask for them.
         self.snapshot.base().node_part()?;
         self.snapshot.find_name(key)
+    }
+
+    fn text_order(&self) -> Option<Arc<dyn TextOrder>> {
+        TermSource::text_order(self)
     }
 }
 
@@ -106,5 +110,10 @@ impl TermPart for PartOfWhole {
 
     fn find_name(&self, _: &[u8]) -> Option<TermId> {
         None
+    }
+
+    /// As a part knows that of all.
+    fn text_order(&self) -> Option<Arc<dyn TextOrder>> {
+        TermSource::text_order(&*self.graph)
     }
 }

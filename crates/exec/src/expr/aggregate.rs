@@ -11,7 +11,8 @@ use super::exact::Exact;
 use super::extreme::Extreme;
 use super::large::Kind;
 use super::numeric::{self, Number};
-use super::{Context, ExprError, OrderedTerms, Value};
+use super::order_run::RunOfEachKind;
+use super::{Context, ExprError, OrderedTerms, Value, place_of};
 use crate::rows::RowSet;
 use crate::table::{Column, Table};
 use crate::terms::{HeldBytes, QueryOrder};
@@ -34,6 +35,10 @@ pub struct GroupedAccumulator {
     texts: TextCache,
     /// For MIN and MAX.
     order: QueryOrder,
+    /// The runs of the terms that it orders, where these are at other nodes.
+    runs: RunOfEachKind,
+    /// There was a term whose place does not tell the order of it and those before.
+    is_by_texts: bool,
 }
 
 /// The state of each group.
@@ -196,6 +201,8 @@ impl GroupedAccumulator {
             unbooked: Vec::new(),
             texts: TextCache::default(),
             order: QueryOrder::default(),
+            runs: RunOfEachKind::default(),
+            is_by_texts: false,
         }
     }
 
@@ -231,6 +238,7 @@ impl GroupedAccumulator {
             return;
         }
         self.order = order.clone();
+        self.runs = RunOfEachKind::default();
         let terms = ordered_terms(&self.order, cx);
         if let States::Extreme(extremes) = &mut self.states {
             for extreme in extremes {
@@ -296,13 +304,25 @@ impl GroupedAccumulator {
     }
 
     /// Has the terms read together that are added one by one.
-    fn expect(&self, ids: &[TermId], cx: &Context) {
-        match self.states {
-            States::Sum(_) | States::Extreme(_) | States::Concat(_) => {
-                cx.terms().expect(ids.iter().copied());
-            }
-            _ => {}
+    fn expect(&mut self, ids: &[TermId], cx: &Context) {
+        let are_read = match self.states {
+            States::Sum(_) | States::Concat(_) => true,
+            States::Extreme(_) => !cx.terms().are_here() && self.are_compared_by_texts(ids),
+            States::Count(_) | States::Sample(_) => false,
+        };
+        if are_read {
+            cx.terms().expect(ids.iter().copied());
         }
+    }
+
+    /// True if places do not tell the order of these terms and those that were added before.
+    fn are_compared_by_texts(&mut self, ids: &[TermId]) -> bool {
+        let is_placed = |id: &TermId| {
+            let place = place_of(*id, &self.order);
+            place.is_some_and(|place| self.runs.add(place))
+        };
+        self.is_by_texts |= !ids.iter().all(is_placed);
+        self.is_by_texts
     }
 
     /// Adds one value to a group.

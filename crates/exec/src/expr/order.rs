@@ -30,6 +30,8 @@ pub(super) mod rank {
     pub(in crate::expr) const TIME: u8 = 9;
     pub(in crate::expr) const DURATION: u8 = 10;
     pub(in crate::expr) const OTHER: u8 = 11;
+    /// How many there are.
+    pub(in crate::expr) const COUNT: usize = OTHER as usize + 1;
 }
 
 /// What a term is sorted by: comparable without the dictionary.

@@ -12,7 +12,7 @@ use oxrdf::vocab::xsd;
 
 use super::order::{SortKey, rank};
 use super::order_later::{InOrder, Later, in_order, number_later};
-use super::order_run::{OrderedTerms, Place, Poll, Run, Stop, place_of};
+use super::order_run::{OrderedTerms, Place, Poll, Run, RunOfEachKind, Stop, place_of};
 use crate::discard::{Large, discard};
 use crate::pairs::{AT_ONCE, Pair, merge, sort_pairs, sort_with};
 
@@ -22,8 +22,6 @@ const DECODED_AT_ONCE: usize = 1 << 10;
 /// its id and place once more.
 pub(crate) const NUMBER_BYTES: usize =
     size_of::<u64>() + 2 * size_of::<Pair>() + size_of::<TermId>() + size_of::<u64>();
-/// Ranks of [`rank`].
-const RANKS: usize = 16;
 
 /// What [`order_numbers`] found.
 pub(crate) enum Numbered {
@@ -113,7 +111,7 @@ fn numbers_of_ids<E>(
     terms: OrderedTerms<'_>,
     poll: &mut Poll<'_, E>,
 ) -> Result<Option<Large<u64>>, Stop<E>> {
-    let mut runs: [Option<Run>; RANKS] = [None; RANKS];
+    let mut runs = RunOfEachKind::default();
     let mut numbers = Large::with_capacity(ids.len());
     let mut later: Large<Pair> = Large::default();
     for ids in ids.chunks(AT_ONCE) {
@@ -130,8 +128,7 @@ fn numbers_of_ids<E>(
                 numbers.push(LATER);
                 continue;
             }
-            let known = runs[usize::from(place.run.rank)].get_or_insert(place.run);
-            if *known != place.run || !place.is_ordered() {
+            if !runs.add(place) {
                 return Ok(None);
             }
             numbers.push(place.number());
@@ -224,6 +221,9 @@ impl<'a> Ranking<'a> {
                     None => others.push(place),
                 }
             })?;
+        self.terms
+            .terms
+            .expect(others.iter().map(|place| self.ids[*place]));
         for place in others {
             let key = SortKey::new(self.ids[place], self.terms.terms);
             self.bytes += size_of::<(SortKey, u32)>() + size_of::<u32>() + key.heap_bytes();

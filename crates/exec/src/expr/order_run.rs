@@ -117,6 +117,19 @@ pub(crate) fn place_of(id: TermId, order: &QueryOrder) -> Option<Place> {
     }
 }
 
+/// The runs of terms whose order places tell, as long as no two of one kind are of different runs.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RunOfEachKind([Option<Run>; rank::COUNT]);
+
+impl RunOfEachKind {
+    /// Adds a term with this place; true if that tells the order of it and those before.
+    #[inline]
+    pub(super) fn add(&mut self, place: Place) -> bool {
+        let known = self.0[usize::from(place.run.rank)].get_or_insert(place.run);
+        *known == place.run && place.is_ordered()
+    }
+}
+
 /// The order of two terms, each with its place, if these tell it.
 #[inline]
 pub(crate) fn order_of_places(left: (Place, TermId), right: (Place, TermId)) -> Option<Ordering> {

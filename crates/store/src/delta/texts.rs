@@ -32,12 +32,18 @@ impl Snapshot {
     /// The order of its terms by their texts. Costs a few counters.
     #[must_use]
     pub fn text_order(&self) -> TextOrder {
+        let version = self.base().literal_tables().later.current();
+        let (kept, known) = match self.base().node_part() {
+            None => (self.kept().literals, self.literal_count()),
+            // A part has not the texts among which others would be searched.
+            Some(_) => (version.until(), version.until()),
+        };
         TextOrder {
             generation: Arc::clone(&self.generation),
             pending: self.pending_terms().cloned(),
-            kept: self.kept().literals,
-            known: self.literal_count(),
-            version: self.base().literal_tables().later.current(),
+            kept,
+            known,
+            version,
         }
     }
 }
@@ -47,7 +53,7 @@ impl TextOrder {
     /// the bulk load, and for ids that are not of a vertex or dictionary literal of the snapshot.
     ///
     /// Costs a few loads, and the first time for sixteen terms the decoding of them. A literal that
-    /// is not in order yet is also searched among those that are.
+    /// is not in order yet is also searched among those that are. A node's part knows all places and reads no string.
     #[inline]
     #[must_use]
     pub fn place(&self, id: TermId) -> Option<TextPlace> {
@@ -55,7 +61,7 @@ impl TextOrder {
         let number = id.number();
         match id.kind() {
             TermKind::Vertex => base.vertex_place(id),
-            TermKind::Literal if number < base.literals.ground_part().end => Some(TextPlace::main(
+            TermKind::Literal if number < self.version.first() => Some(TextPlace::main(
                 base.load_kind(number)?,
                 self.version.position(number),
             )),
@@ -192,6 +198,11 @@ impl TextOrder {
                 None
             }
         }
+    }
+
+    /// The order of the literals that came after the bulk load.
+    pub(crate) fn version(&self) -> &Arc<OrderVersion> {
+        &self.version
     }
 
     fn with(&self, version: Arc<OrderVersion>) -> Self {

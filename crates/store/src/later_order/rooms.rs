@@ -8,12 +8,12 @@
 const STRETCH_SHARE: u64 = 4;
 
 /// The positions of the literals of a bulk load; without stretches they are their numbers.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Rooms {
     /// The length of a stretch is two to this power.
-    shift: u32,
+    pub(super) shift: u32,
     /// The first position of each stretch, and of one behind the last.
-    starts: Vec<u64>,
+    pub(super) starts: Vec<u64>,
 }
 
 /// A later literal among those of the bulk load.

@@ -6,12 +6,14 @@ use std::path::Path;
 
 use jindou_fabric::RegionBuilder;
 use jindou_model::{
-    Direction, GraphRef, Membership, NodeId, Pattern, PredicateId, ShardId, TermId, TermKind,
+    Direction, GraphRef, IdQuad, Membership, NodeId, Pattern, PredicateId, ShardId, SnapshotNumber,
+    TermId, TermKind, TextPlace, key,
 };
 use jindou_partition::{ShardMap, Shards};
 use jindou_store::bulk::{BulkSink, build};
 use jindou_store::{
-    Cut, Directory, DurabilityOptions, DurableStore, LayerKind, Snapshot, Split, StoreError,
+    Changes, Cut, Directory, DurabilityOptions, DurableStore, LayerKind, Merged, Rebase, Snapshot,
+    Split, StoreError,
 };
 use oxrdf::vocab::rdf;
 use oxrdf::{GraphName, Literal, NamedNode, Quad, Term};
@@ -103,6 +105,62 @@ pub(crate) fn sink_of<'q>(quads: impl IntoIterator<Item = &'q Quad>) -> BulkSink
 /// A folder with a store of random data.
 pub(crate) fn store(seed: u64) -> TempDir {
     store_of(&quads_of(seed, 3_000))
+}
+
+/// As [`store`], with terms that came later, in two merges: some of them are gone.
+pub(crate) fn store_with_later_terms(seed: u64) -> TempDir {
+    let base = build(vec![sink_of(&quads_of(seed, 3_000))], DOCUMENTS).unwrap();
+    let mut now = Snapshot::of_base(base, 1, SnapshotNumber(1));
+    let mut random = Random::of(seed);
+    let mut known: Vec<IdQuad> = Vec::new();
+    for _ in 0..2 {
+        let removed = known.iter().step_by(5).copied().collect();
+        let added: Vec<IdQuad> = (0..300)
+            .map(|_| later_quad(&mut now, &mut random))
+            .collect();
+        known.extend_from_slice(&added);
+        now.apply(&Changes {
+            remove: removed,
+            add: added,
+        });
+        now.keep_terms();
+        now.set_number(SnapshotNumber(now.number().0 + 1));
+        now = merge(&now);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let directory = Directory::create(&folder.path().join("store")).unwrap();
+    DurableStore::create(directory, DurabilityOptions::default(), now.base()).unwrap();
+    folder
+}
+
+/// What a vertex of its own says, of texts that lie among those of [`quad`] and are of several kinds.
+fn later_quad(now: &mut Snapshot, random: &mut Random) -> IdQuad {
+    let text = format!("text {}{}", random.below(90), random.below(20));
+    let literal = match random.below(5) {
+        0 => Literal::new_language_tagged_literal_unchecked(text, "de"),
+        1 => Literal::new_typed_literal(text, node("type", random.below(2))),
+        _ => Literal::new_simple_literal(text),
+    };
+    let mut key = Vec::new();
+    key::push_literal(&mut key, literal.as_ref());
+    let subject = node("later", random.below(200));
+    IdQuad {
+        subject: now.intern_node(subject.as_str().as_bytes()).unwrap(),
+        predicate: now.intern_predicate(node("p", 1).as_str()).unwrap(),
+        object: now.intern_literal(&key).unwrap(),
+        graph: TermId::NONE,
+    }
+}
+
+/// Merges all, and forgets what nothing uses.
+fn merge(now: &Snapshot) -> Snapshot {
+    let changed = now.changed_predicates().into_iter();
+    now.close_extents();
+    let merged = Merged::new(now.clone(), changed.map(|one| one.predicate).collect()).unwrap();
+    let rebase = Rebase::new(merged, now);
+    let mut next = rebase.apply(now);
+    next.forget_terms(rebase.unused());
+    next
 }
 
 pub(crate) fn read(location: &Path) -> Result<Snapshot, StoreError> {
@@ -244,6 +302,37 @@ pub(crate) fn names(whole: &Snapshot) -> BTreeSet<TermId> {
         names.insert(graph);
     });
     names
+}
+
+/// Where all terms lie in the order of texts, those that came after the load, too.
+pub(crate) fn places(whole: &Snapshot) -> BTreeMap<TermId, Option<TextPlace>> {
+    let order = whole.text_order().extended(&mut |_| true);
+    let order = order.expect("nothing is damaged");
+    let vertices = (0..whole.vertex_numbers()).map(TermId::vertex);
+    let literals = (0..whole.literal_count()).map(TermId::literal);
+    let all = vertices.chain(literals);
+    all.map(|id| (id, order.place(id))).collect()
+}
+
+/// Knows a part where all terms lie, and that it cannot find out more?
+pub(crate) fn check_places(
+    part: &Snapshot,
+    places: &BTreeMap<TermId, Option<TextPlace>>,
+    at: &str,
+) {
+    let order = part.text_order();
+    for (id, place) in places {
+        assert_eq!(order.place(*id), *place, "{at}: {id:?}");
+    }
+    order.note_texts_read(1_000_000);
+    assert!(!order.is_wanting(), "{at}");
+    let extended = order.extended(&mut |_| panic!("{at}: nothing is read"));
+    let extended = extended.expect("it is the same one");
+    assert!(
+        places
+            .iter()
+            .all(|(id, place)| extended.place(*id) == *place)
+    );
 }
 
 /// Has a node the keys, the candidates and the names that it is to have of all terms?

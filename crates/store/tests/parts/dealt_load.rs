@@ -11,8 +11,8 @@ use oxrdf::vocab::rdf;
 use oxrdf::{BlankNode, GraphName, Literal, NamedNode, Quad};
 
 use crate::common::{
-    DOCUMENTS, Random, SEEDS, SHARDS, check_terms, cut, figures, map_of, names, quads, quads_of,
-    read, rows, sink_of, split, store_of, terms,
+    DOCUMENTS, Random, SEEDS, SHARDS, check_places, check_terms, cut, figures, map_of, names,
+    places, quads, quads_of, read, rows, sink_of, split, store_of, terms,
 };
 
 /// Bytes of a round that make a small load one of many rounds.
@@ -63,6 +63,17 @@ fn odd_quads(random: &mut Random) -> Vec<Quad> {
             blank,
             graph,
         ));
+    }
+    // The same texts of several kinds, side by side in their order, and far more of one kind.
+    for number in 0..1_500_u32 {
+        let text = format!("{:04}", number / 3);
+        let datatype = iri(&format!("type{}", number % 2));
+        let value = match number {
+            0..600 if number % 3 == 0 => Literal::new_typed_literal(text, datatype),
+            0..600 if number % 3 == 1 => Literal::new_language_tagged_literal_unchecked(text, "en"),
+            _ => Literal::from(text),
+        };
+        quads.push(Quad::new(iri("v4"), iri("says"), value, default.clone()));
     }
     // Many of one set at home in one graph, and some in another one.
     for number in 0..300 {
@@ -134,6 +145,7 @@ fn check(quads_of_all: &[Quad], nodes: u32, round_bytes: usize, random: &mut Ran
         parts.push(read(&location).unwrap());
     }
     let (all_terms, all_names) = (terms(&whole), names(&whole));
+    let all_places = places(&whole);
     for ((node, part), expected) in map.nodes().zip(&parts).zip(&expected) {
         let at = format!("{at}, {node:?}");
         let said = part.base().node_part().unwrap();
@@ -146,6 +158,7 @@ fn check(quads_of_all: &[Quad], nodes: u32, round_bytes: usize, random: &mut Ran
         assert!(of_both[0] == of_both[1], "{at}: quads");
         assert_eq!(part.dictionary_terms(), whole.dictionary_terms(), "{at}");
         check_terms(part, (&all_terms, &all_names), (&map, node), &at);
+        check_places(part, &all_places, &at);
         let footprints = [part, expected].map(|part| part.base().footprint());
         assert_eq!(footprints[0].segments, footprints[1].segments, "{at}");
         assert_eq!(footprints[0].clusters, footprints[1].clusters, "{at}");

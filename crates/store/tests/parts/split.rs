@@ -8,8 +8,8 @@ use jindou_store::{
 };
 
 use crate::common::{
-    AllRows, SEEDS, SHARDS, check_terms, cut, figures, map_of, names, quads, read, rows, split,
-    store, terms,
+    AllRows, SEEDS, SHARDS, check_places, check_terms, cut, figures, map_of, names, places, quads,
+    read, rows, split, store, store_with_later_terms, terms,
 };
 
 #[test]
@@ -75,6 +75,32 @@ fn the_terms_of_parts_are_those_of_the_whole_where_their_shards_say() {
                 let at = format!("seed {seed}, {nodes} nodes, {node:?}");
                 assert_eq!(part.dictionary_terms(), whole.dictionary_terms(), "{at}");
                 check_terms(part, (&all, &names), (&map, node), &at);
+            }
+        }
+    }
+}
+
+#[test]
+fn parts_know_the_order_of_all_texts() {
+    for seed in SEEDS {
+        let folder = store_with_later_terms(seed);
+        let whole = read(&folder.path().join("store")).unwrap();
+        let places = places(&whole);
+        let later = whole.base().literal_tables().ground().len();
+        let is_placed = |literal: u64| places[&TermId::literal(literal)].is_some();
+        assert!(
+            (later..whole.literal_count())
+                .filter(|id| is_placed(*id))
+                .count()
+                > 200
+        );
+        for nodes in [1, 3, SHARDS] {
+            let map = map_of(nodes);
+            let parts = split(folder.path(), &map).unwrap();
+            for (node, part) in map.nodes().zip(&parts) {
+                let at = format!("seed {seed}, {nodes} nodes, {node:?}");
+                check_places(part, &places, &at);
+                part.base().verify().expect(&at);
             }
         }
     }

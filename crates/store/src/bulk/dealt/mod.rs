@@ -13,6 +13,7 @@ mod exchange;
 mod failed;
 mod in_process;
 mod joined;
+mod kinds;
 mod names;
 mod numbers;
 mod peers;
@@ -48,9 +49,11 @@ use super::build::{Parts, Renumbering, assemble, sorted_types};
 use super::cluster::{Symbol, types_of_paths};
 use crate::clusters::{Clusters, Lists, SetCounts, Stretches};
 use crate::graph_table::{GraphCoder, GraphTable};
+use crate::kind_column::KeyKinds;
 use crate::layer::{Layer, LayerKind};
 use crate::node_part::{NodePart, WholeFigures, names_of};
 use crate::runs::{NO_HOME, Runs};
+use crate::whole_texts::WholeTexts;
 use crate::{Base, StoreError};
 
 /// Bytes that a node sends in one call of its [`Exchange`], and gets, about; unless said otherwise. It holds a few times
@@ -157,8 +160,8 @@ fn load(
         map: part.map,
         here: NodeId(peers.here as u32),
         terms: Extent {
-            vertices: known.vertices.count,
-            literals: known.literals.count,
+            vertices: known.vertices.kinds.len(),
+            literals: known.literals.kinds.len(),
         },
         graphs: known.graphs.len() as u64,
     };
@@ -183,14 +186,14 @@ fn load(
         documents,
     });
     base.identity = identity;
-    let strings = [known.vertices.count, known.literals.count];
-    let whole = figures(peers, &base, strings, &known.names)?;
+    let texts = WholeTexts::of_load(known.vertices.kinds, known.literals.kinds);
+    let whole = figures(peers, &base, texts, &known.names)?;
     for (kind, layer) in LayerKind::ALL.into_iter().zip(&mut base.layers) {
         let counts = std::sync::Arc::clone(&whole.layers[kind as usize]);
         *layer = std::mem::take(layer).of_node(counts);
     }
     let here = NodeId(peers.here as u32);
-    base.node_part = Some(NodePart::new(part.map.clone(), here, part.name, whole));
+    let mut base = base.of_node(NodePart::new(part.map.clone(), here, part.name, whole));
     // What nodes sum is that of all.
     base.check_part().map_err(|_| Failed::malformed())?;
     let all: Vec<_> = base.predicates().collect();
@@ -260,12 +263,13 @@ fn known(
     let (runs, run_of) = runs::find(peers, paths.len(), &of_own, &homes)?;
     drop((of_own, homes));
     let run_of = |number: u32| run_of[number as usize];
-    let given = numbers::give(peers, map, &mut owned, &run_of)?;
+    let given = numbers::give(peers, map, &mut owned, &run_of, KeyKinds::VERTICES)?;
     // Every vertex is of a run.
-    if runs.starts.last() != Some(&given.count) {
+    if runs.starts.last() != Some(&given.kinds.len()) {
         return Err(Failed::malformed());
     }
-    let given_literals = numbers::give(peers, map, &mut owned_literals, &|_| 0)?;
+    let of_literals = KeyKinds::LITERALS;
+    let given_literals = numbers::give(peers, map, &mut owned_literals, &|_| 0, of_literals)?;
     let renumbering = Renumbering {
         vertices: told(peers, &vertices, &owned, &given)?,
         literals: told(peers, &literals, &owned_literals, &given_literals)?,
@@ -273,8 +277,8 @@ fn known(
     drop((vertices, owned, literals, owned_literals));
 
     let extent = Extent {
-        vertices: given.count,
-        literals: given_literals.count,
+        vertices: given.kinds.len(),
+        literals: given_literals.kinds.len(),
     };
     let ids_of = |classes: &Classes| {
         let own = classes.rank_of.iter();
@@ -344,7 +348,7 @@ fn told(
 ) -> Result<Vec<u32>, Failed> {
     let counts = owned.sent_by.iter().map(Vec::len).collect();
     let number = |node: usize, place: usize| given.of_own[owned.sent_by[node][place] as usize];
-    let said = peers.numbers(counts, &number, (sent.counts(), given.count))?;
+    let said = peers.numbers(counts, &number, (sent.counts(), given.kinds.len()))?;
     Ok(sent.by_number(&said))
 }
 
@@ -390,7 +394,7 @@ fn layer(
 fn figures(
     peers: &Peers<'_>,
     own: &Base,
-    strings: [u64; 2],
+    texts: WholeTexts,
     names: &FxHashMap<TermId, Vec<u8>>,
 ) -> Result<WholeFigures, Failed> {
     let edges = whole::edge_figures(peers, own)?;
@@ -398,7 +402,9 @@ fn figures(
         layers: edges.layers,
         named: whole::named_figures(peers, own.named(), own.predicate_count())?,
         digests: edges.digests,
-        strings,
+        // Of terms that are loaded, each is there.
+        strings: [texts.vertices.len(), texts.literals.len()],
         names: names_of(own, |id| names[&id].clone())?,
+        texts,
     })
 }

@@ -10,11 +10,13 @@ use jindou_partition::ShardMap;
 use rayon::prelude::*;
 
 use super::failed::Failed;
+use super::kinds;
 use super::peers::{Outbox, Peers, Stream};
 use super::strings::Strings;
 use super::terms::Owned;
 use super::wire::{push_number, push_string};
 use crate::bulk::build::sort_by_bytes;
+use crate::kind_column::{KeyKinds, KindColumn};
 use crate::node_part::residues_of;
 use crate::tables::TermTables;
 
@@ -25,23 +27,25 @@ const MOST: u64 = u32::MAX as u64;
 
 /// The strings of one kind, numbered.
 pub(super) struct Numbered {
-    /// How many there are at all nodes.
-    pub(super) count: u64,
     /// The numbers of those that this node owns, by own number.
     pub(super) of_own: Vec<u32>,
     /// What this node has of the dictionary.
     pub(super) tables: TermTables,
+    /// Those of all.
+    pub(super) kinds: KindColumn,
 }
 
 /// Where a range begins.
 type Splitter = (u32, Box<[u8]>);
 
-/// Numbers the strings that all nodes own, of which `run_of` tells the runs by own number.
+/// Numbers the strings that all nodes own, of which `run_of` tells the runs by own number, and whose texts are of these
+/// kinds.
 pub(super) fn give(
     peers: &Peers<'_>,
     map: &ShardMap,
     owned: &mut Owned,
     run_of: &dyn Fn(u32) -> u32,
+    kinds: KeyKinds,
 ) -> Result<Numbered, Failed> {
     let own = std::mem::take(&mut owned.strings);
     let counts = counts_of_all(peers, own.len())?;
@@ -96,6 +100,12 @@ pub(super) fn give(
         by_range(&range_of, &said)
     };
     drop((sent_by, range_of));
+    let keys = order.iter().map(|string| strings.get(*string as usize));
+    let kinds = kinds::share(peers, kinds, keys)?;
+    // Each string of all is of a kind.
+    if kinds.len() != count {
+        return Err(Failed::malformed());
+    }
     let mut dealing = Dealing {
         map,
         strings: &strings,
@@ -112,9 +122,9 @@ pub(super) fn give(
         .zip(of_own.iter().copied().map(u64::from));
     let tables = tables(peers.here, map, &got, &hashes.collect::<Vec<_>>(), count)?;
     Ok(Numbered {
-        count,
         of_own,
         tables,
+        kinds,
     })
 }
 

@@ -1,6 +1,8 @@
 //! Do nodes that have their parts of a store alone answer, plan and count as one database does that has all of it?
 #![cfg(target_os = "linux")]
 
+mod order;
+
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -73,6 +75,13 @@ const GRAPHS: [&str; 3] = [
 
 /// What a query finds, in no order.
 fn rows(database: &Database, query: &str) -> Result<Vec<String>, EngineError> {
+    let mut rows = rows_in_order(database, query)?;
+    rows.sort_unstable();
+    Ok(rows)
+}
+
+/// What a query finds, in its order.
+fn rows_in_order(database: &Database, query: &str) -> Result<Vec<String>, EngineError> {
     let mut rows = Vec::new();
     match database.query(query)? {
         QueryResults::Boolean(value) => rows.push(value.to_string()),
@@ -87,7 +96,6 @@ fn rows(database: &Database, query: &str) -> Result<Vec<String>, EngineError> {
             }
         }
     }
-    rows.sort_unstable();
     Ok(rows)
 }
 
