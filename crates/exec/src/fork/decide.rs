@@ -14,7 +14,7 @@ pub(crate) fn may_fork(forks: &dyn Forks) -> bool {
 
 /// A chain that is expected to read one in so many of the lists from which on rows are better sent is not made ready
 /// for that: it would cost a light query more than its reads do.
-const UNDERESTIMATE: f64 = 16.0;
+const UNDERESTIMATE: f64 = 4.0;
 
 /// True if rows of a chain of these steps, which has so many before the first, may well go on at other nodes.
 pub(crate) fn is_made_ready(steps: &[PlannedStep], before: f64, forks: &dyn Forks) -> bool {
@@ -83,11 +83,31 @@ pub(crate) fn forks_scan(steps: &[PlannedStep], forks: &dyn Forks) -> bool {
     let is_worth_it = match forks.settings().policy {
         ForkPolicy::InPlace => false,
         ForkPolicy::ForkJoin => true,
-        ForkPolicy::Dynamic => {
-            first.rows * f64::from(READS_PER_KEY) > f64::from(cost_of_forks(forks))
-        }
+        ForkPolicy::Dynamic => expected_reads(steps, forks) > f64::from(cost_of_forks(forks)),
     };
     is_scan && is_worth_it && forks.settings().splits_scans && may_fork(forks)
+}
+
+/// Lists of other nodes that the steps behind the first one are expected to read.
+fn expected_reads(steps: &[PlannedStep], forks: &dyn Forks) -> f64 {
+    let lists = |step: &Step| match step {
+        Step::Bind { sides, .. } => sides.len(),
+        Step::Check { .. }
+        | Step::Match { .. }
+        | Step::Path { .. }
+        | Step::Optional { .. }
+        | Step::Exists { .. } => 1,
+        Step::Test { .. }
+        | Step::Graphs { .. }
+        | Step::Filter(_)
+        | Step::Extend { .. }
+        | Step::Values { .. }
+        | Step::Union(_)
+        | Step::ExistsGiven { .. } => 0,
+    };
+    let reads = |pair: &[PlannedStep]| pair[0].rows * lists(&pair[1].step) as f64;
+    let nodes = f64::from(forks.nodes());
+    steps.windows(2).map(reads).sum::<f64>() * (nodes - 1.0) / nodes
 }
 
 /// True if a chain of these steps goes on where it is, as only its own node has what they ask for: other

@@ -87,7 +87,7 @@ pub trait Forks: Send + Sync {
 /// How rows get to keys that another node has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ForkPolicy {
-    /// As what is expected to be less work, for each table of rows.
+    /// As what is less work, for each table of rows, by what the plan expects and the rows before it cost.
     #[default]
     Dynamic,
     /// The keys are read from where they are, always.

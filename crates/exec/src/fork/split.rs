@@ -21,9 +21,19 @@ const LONG_LIST: f64 = 4096.0;
 /// Sub-queries of one chain that may be under way: beyond that, rows go on where they are.
 const MOST_UNDER_WAY: usize = 256;
 
+/// Rows of a table from which on what the plan expects of all of them counts, too.
+const MANY_ROWS: usize = 1024;
+/// Messages that follow others, to threads that are awake, cost as much as one to a thread that sleeps.
+const MESSAGES_TO_AWAKE: u32 = 32;
+
 /// What having all nodes go on costs, in reads: a message to each, and one back.
 pub(super) fn cost_of_forks(forks: &dyn Forks) -> u32 {
     2 * forks.nodes() * forks.reads_per_message()
+}
+
+/// What it costs once they do.
+fn cost_of_more(forks: &dyn Forks) -> u32 {
+    forks.nodes() * forks.reads_per_message() / MESSAGES_TO_AWAKE
 }
 
 /// Before a step: has rows go on at the nodes of their keys, where that is less work than to read
@@ -35,6 +45,10 @@ pub(crate) struct Fork {
     from: usize,
     /// Rows expected of the step for each row.
     fan_out: f64,
+    /// The plan expects so many rows that it is worth it for all of them.
+    is_expected: bool,
+    /// Reads that rows which stayed may have cost.
+    reads: u32,
     place: ForkPlace,
     forks: Arc<dyn Forks>,
     /// How rows are parted that go without their history, once some are large enough.
@@ -49,11 +63,14 @@ impl Fork {
         place: ForkPlace,
         forks: &Arc<dyn Forks>,
     ) -> Self {
+        let expected = place.rows_before(from) * f64::from(READS_PER_KEY);
         Self {
             input,
             key,
             from,
             fan_out,
+            is_expected: expected > f64::from(cost_of_forks(&**forks)),
+            reads: 0,
             place,
             forks: Arc::clone(forks),
             history: OnceLock::new(),
@@ -61,12 +78,12 @@ impl Fork {
     }
 
     /// The rows that go on here; the others have set out.
-    fn split(&self, table: Table, cx: &Context) -> Result<Table, ExecError> {
+    fn split(&mut self, table: Table, cx: &Context) -> Result<Table, ExecError> {
         let here = self.forks.here();
         Ok(match self.key_of(&table) {
             Some(Slot::Const(id)) => {
                 let node = self.forks.node_of(cx.constant(id));
-                if node == here || !self.is_worth_it(1) {
+                if node == here || !self.is_worth_it(1, table.rows()) {
                     return Ok(table);
                 }
                 let nothing = Table::with_rows(table.width(), 0);
@@ -75,11 +92,13 @@ impl Fork {
             }
             Some(Slot::Var(var)) => {
                 let keys = table.get(var).unwrap_or_default();
+                let all = u32::try_from(keys.len()).unwrap_or(u32::MAX);
                 // If it is not for all of them, those elsewhere need not be counted.
-                if !self.is_worth_it(u32::try_from(keys.len()).unwrap_or(u32::MAX)) {
+                if !self.is_worth_it(all, keys.len()) {
+                    self.reads = self.reads.saturating_add(all.saturating_mul(READS_PER_KEY));
                     return Ok(table);
                 }
-                match self.is_worth_it(self.distinct_elsewhere(keys)) {
+                match self.is_worth_it(self.distinct_elsewhere(keys), keys.len()) {
                     true => self.split_by(&table, keys, cx)?,
                     false => table,
                 }
@@ -116,8 +135,11 @@ impl Fork {
         met.len() as u32
     }
 
-    /// True if rows should go to so many keys elsewhere.
-    fn is_worth_it(&self, keys: u32) -> bool {
+    /// True if some rows should go to so many keys elsewhere.
+    ///
+    /// Reading costs no more than forking would until as much was read. So where the rows that came tell it, or
+    /// the plan, and a table has keys enough for a message of a flow of them, they go.
+    fn is_worth_it(&self, keys: u32, rows: usize) -> bool {
         if self.place.under_way() >= MOST_UNDER_WAY {
             return false;
         }
@@ -126,7 +148,11 @@ impl Fork {
             ForkPolicy::ForkJoin => keys > 0,
             ForkPolicy::Dynamic => {
                 let reads = keys.saturating_mul(READS_PER_KEY);
-                reads > cost_of_forks(&*self.forks) || (keys > 0 && self.fan_out > LONG_LIST)
+                let is_expected = self.is_expected && rows >= MANY_ROWS;
+                let is_much = |reads: u32| reads > cost_of_forks(&*self.forks);
+                let is_flow = is_expected || is_much(self.reads.saturating_add(reads));
+                (is_flow && reads > cost_of_more(&*self.forks))
+                    || (keys > 0 && self.fan_out > LONG_LIST)
             }
         }
     }
