@@ -231,7 +231,12 @@ impl<'a> LayerView<'a> {
         predicate: PredicateId,
         visit: &mut Visit<'_>,
     ) -> ControlFlow<()> {
-        let Some(delta) = self.delta.segment(predicate, Direction::Out) else {
+        // Of a shard the lists of one direction may have changed, and those of the other not.
+        let direction = match (pattern.subject, pattern.object) {
+            (None, Some(_)) => Direction::In,
+            _ => Direction::Out,
+        };
+        let Some(delta) = self.delta.segment(predicate, direction) else {
             return self.base.match_predicate(pattern, predicate, visit);
         };
         match (pattern.subject, pattern.object) {

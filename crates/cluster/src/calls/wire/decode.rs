@@ -358,7 +358,7 @@ impl<'a> Rest<'a> {
         if !(call::MEMBERS..=call::CANDIDATES).contains(&kind) {
             return Err(self.unknown_kind("call", kind));
         }
-        let has_rows = matches!(kind, call::EXPAND..=call::GRAPHS_OF | call::KEYS..);
+        let has_rows = matches!(kind, call::EXPAND..);
         let fitting = match kind {
             call::PLACES => rows == 1,
             _ => has_rows || rows == 0,

@@ -385,7 +385,7 @@ fn what_is_wrong_is_said_with_its_place() {
                 found: *b"JND!",
             },
         ),
-        (with(4, 1), CallError::Version { found: 1, known: 3 }),
+        (with(4, 1), CallError::Version { found: 1, known: 4 }),
         (
             with(16, 99),
             CallError::Unknown {
