@@ -210,12 +210,8 @@ impl Operator for Fork {
                 return Ok(None);
             };
             let here = self.split(table, cx)?;
-            let kept = match here.rows() {
-                0 => None,
-                _ => self.place.lend(self.from, here, &*self.forks),
-            };
-            if kept.is_some() {
-                return Ok(kept);
+            if here.rows() > 0 {
+                return Ok(Some(here));
             }
             cx.check()?;
         }
