@@ -1,8 +1,7 @@
 //! What does a dictionary say that is dealt to nodes?
 //!
-//! The string of an id is at the node that holds the id's shard: ids tell that, and beside it each node may know their
-//! order by their strings.
-//! Which ids a term may have is told by the shard of the term's hash, as nothing else is known of a term. The strings of
+//! The string of an id is at the node that holds the id's shard. Each node may also know the order of all ids by their
+//! strings. Which ids a term may have, the shard of the term's hash knows. The strings of
 //! these ids are read where the ids say, and compared with the term. Each node has
 //! its part of both, and is asked for all that it has of a batch in one message; the messages to all nodes are under
 //! way together.

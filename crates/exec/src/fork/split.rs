@@ -98,9 +98,14 @@ impl Fork {
                     self.reads = self.reads.saturating_add(all.saturating_mul(READS_PER_KEY));
                     return Ok(table);
                 }
-                match self.is_worth_it(self.distinct_elsewhere(keys), keys.len()) {
+                let elsewhere = self.distinct_elsewhere(keys);
+                match self.is_worth_it(elsewhere, keys.len()) {
                     true => self.split_by(&table, keys, cx)?,
-                    false => table,
+                    false => {
+                        let reads = elsewhere.saturating_mul(READS_PER_KEY);
+                        self.reads = self.reads.saturating_add(reads);
+                        table
+                    }
                 }
             }
             None => table,
