@@ -4,8 +4,8 @@ use crate::answer::{Answer, Table};
 use crate::elsewhere::Elsewhere;
 use jindou_engine::ingest::{Progress, Source};
 use jindou_engine::{
-    Config, Database, EngineError, ForkPolicy, LoadOptions, MessageLimits, QueryOptions,
-    ServiceCall, ServiceCaller, ServiceError, ServiceNext, ServiceRows, Shards,
+    Config, Database, EngineError, ForkPolicy, LoadOptions, MessageLimits, QueryClass,
+    QueryOptions, ServiceCall, ServiceCaller, ServiceError, ServiceNext, ServiceRows, Shards,
 };
 use oxigraph::sparql::{CancellationToken, SparqlEvaluator};
 use oxrdf::{Dataset, NamedNode, Quad};
@@ -44,6 +44,7 @@ pub fn settings() -> Config {
     }
     if std::env::var_os("JINDOU_FORKS").is_some() {
         config.fork_policy = ForkPolicy::ForkJoin;
+        config.fork_lend_rows = 1;
     }
     if std::env::var_os("JINDOU_FORK_MESSAGES").is_some() {
         config.fork_messages = Some(MessageLimits::default());
@@ -245,8 +246,14 @@ pub fn ask(
     query: &str,
     base: Option<&NamedNode>,
 ) -> Result<Answer, EngineError> {
+    // Rows of heavy queries go on at other threads of their node.
+    let class = match query.len() % 2 {
+        0 => QueryClass::Light,
+        _ => QueryClass::Heavy,
+    };
     let options = QueryOptions {
         base: base.cloned(),
+        class,
         ..QueryOptions::default()
     };
     ask_with(database, query, options)

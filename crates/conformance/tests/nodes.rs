@@ -39,6 +39,8 @@ fn config(seed: u64) -> Config {
         [NodeFabric::Local, NodeFabric::SharedMemory, NodeFabric::Tcp][(seed / 2 % 3) as usize];
     config.fork_history_bytes = HISTORY_BYTES[(seed / 2 % 4) as usize];
     config.splits_scans = seed % 7 < 5;
+    config.fork_lend_rows = [1, 4, 256][(seed / 3 % 3) as usize];
+    config.threads = 4;
     config.reads_one_sided = seed % 11 < 9;
     config.deal_terms = seed % 4 < 2;
     config.dealt_terms_bytes = [0, 1 << 10, 16 << 20][(seed / 4 % 3) as usize];

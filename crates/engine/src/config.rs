@@ -87,6 +87,9 @@ pub struct Config {
     /// Each node scans its part of an index vertex where that is less work. To be switched off in measurements and
     /// tests, where the node that a query came to then scans all of it. Default: on.
     pub splits_scans: bool,
+    /// So many rows of a heavy query, or more, that go on at the node where they are, go on at another of its threads
+    /// if one may help. Default: 256.
+    pub fork_lend_rows: usize,
     /// Sub-queries of logical nodes, and what they find, go as messages of so many bytes, as between
     /// processes. Default: they are handed over as they are.
     pub fork_messages: Option<MessageLimits>,
@@ -312,6 +315,7 @@ impl Default for Config {
             reads_one_sided: true,
             fork_policy: ForkPolicy::default(),
             fork_history_bytes: ForkSettings::default().history_bytes,
+            fork_lend_rows: ForkSettings::default().lend_rows,
             splits_scans: true,
             fork_messages: None,
             between_shards: None,
@@ -431,6 +435,7 @@ impl Config {
             policy: self.fork_policy,
             history_bytes: self.fork_history_bytes,
             splits_scans: self.splits_scans,
+            lend_rows: self.fork_lend_rows,
         }
     }
 

@@ -276,20 +276,21 @@ impl<'a> Builder<'a> {
         let counted = std::mem::take(&mut self.counted);
         let operator = match &node.operator {
             Planned::Explore { input, steps } => {
-                if let (Some(parallel), None) = (self.parallel, self.forked)
+                let rows = input.as_deref().map_or(1.0, |input| input.rows);
+                let may_go_on = |cx: &&Arc<Context>| {
+                    let is_ready = |forks: &Arc<dyn Forks>| is_made_ready(steps, rows, &**forks);
+                    cx.forks.as_ref().is_some_and(is_ready) && !stays_here(steps)
+                };
+                let forked = self.forked.filter(may_go_on);
+                if let (Some(parallel), None) = (self.parallel, forked)
                     && let Some(shared) = parallel.explore(node, needed, self.width, counted)?
                 {
                     return Ok(shared);
                 }
                 let before = steps::needed_before(steps, needed);
-                let rows = input.as_deref().map_or(1.0, |input| input.rows);
                 let input = input.as_deref().map(|input| self.node(input, &before));
                 let input = input.transpose()?;
-                let may_go_on = |cx: &&Arc<Context>| {
-                    let is_ready = |forks: &Arc<dyn Forks>| is_made_ready(steps, rows, &**forks);
-                    cx.forks.as_ref().is_some_and(is_ready) && !stays_here(steps)
-                };
-                let Some(cx) = self.forked.filter(may_go_on) else {
+                let Some(cx) = forked else {
                     return self.last_steps(input, steps, needed, counted);
                 };
                 let chain = ForkedChain::new((cx, self), steps, (needed, counted));
@@ -459,7 +460,8 @@ impl<'a> Builder<'a> {
             return Err(input);
         };
         let key = fork_key(&steps[index].step, self.cx);
-        if key.is_empty() || forks.settings().policy == ForkPolicy::InPlace {
+        let may_go = forks.settings().policy != ForkPolicy::InPlace && place.may_part_before(index);
+        if key.is_empty() || !may_go {
             return Err(input);
         }
         let fan_out = steps[index].rows / place.rows_before(index).max(1.0);

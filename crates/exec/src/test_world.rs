@@ -157,6 +157,11 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(memory_bytes: u64) -> Self {
+        Self::of(memory_bytes, (1, QueryClass::Light))
+    }
+
+    /// One of a query that may run on so many threads.
+    pub(crate) fn of(memory_bytes: u64, (threads, class): (usize, QueryClass)) -> Self {
         let unit = Node {
             operator: Planned::Explore {
                 input: None,
@@ -211,12 +216,12 @@ impl World {
             },
             services: None,
             profile: false,
-            threads: 1,
+            threads,
             seed: 1,
             transport: None,
             materialized: Arc::default(),
             forks: None,
-            class: QueryClass::Light,
+            class,
         };
         Self {
             cx: Context::new(&plan, parts).expect("a shallow plan"),

@@ -8,7 +8,7 @@ use jindou_model::SnapshotNumber;
 use jindou_plan::physical::Var;
 use jindou_plan::{DecodedSteps, PlanSizes, decode_steps, decoded_bytes};
 
-use super::chain::{Encoded, ForkedChain, Rest, Shape, Steps};
+use super::chain::{Encoded, ForkedChain, Lent, Rest, Shape, Steps};
 use super::messages::{ForkNode, QueryId, QueryPart, Registered};
 use super::outbox::Outbox;
 use super::replies::Replies;
@@ -163,9 +163,12 @@ impl Arrived {
                 chain: Arc::new(chain),
                 from: 0,
                 own_scan: self.head.own_scan,
+                stayed: false,
+                lent: Lent::default(),
             },
             table,
             replies: Arc::new(replies) as Arc<dyn Replies>,
+            lent: None,
             settled: false,
             has_left: false,
         };

@@ -1,6 +1,7 @@
 //! A chain of steps that goes on at several nodes, and where these come together.
 
 use std::ops::Deref;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use jindou_plan::physical::{PlannedStep, Var};
@@ -14,6 +15,7 @@ use super::replies::Replies;
 use super::wire::SubQueryWireError;
 use super::{Forks, SubQuery};
 use crate::ExecError;
+use crate::class::QueryClass;
 use crate::context::{Booked, Context};
 use crate::operator::{Boxed, Builder, Operator};
 use crate::steps::Feed;
@@ -137,6 +139,31 @@ pub(super) struct Rest {
     pub(super) from: usize,
     /// The first of these scans what this node has of an index vertex.
     pub(super) own_scan: bool,
+    /// Its rows stayed at this node before the first of these: they are neither parted nor lent there again.
+    pub(super) stayed: bool,
+    /// Pieces of it that other threads of this node have.
+    pub(super) lent: Lent,
+}
+
+/// How many pieces of a chain other threads of its node have.
+pub(super) type Lent = Arc<AtomicUsize>;
+
+/// A piece that another thread of the node has, counted until it is dropped.
+pub(super) struct LentPiece(Lent);
+
+impl LentPiece {
+    /// One more, if these are fewer than `most`.
+    fn of(lent: &Lent, most: usize) -> Option<Self> {
+        let one_more = |pieces: usize| (pieces < most).then_some(pieces + 1);
+        let taken = lent.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
+        taken.is_ok().then(|| Self(Arc::clone(lent)))
+    }
+}
+
+impl Drop for LentPiece {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Rest {
@@ -158,6 +185,9 @@ impl Rest {
             replies: Arc::clone(replies),
             from: self.from,
             own_scan: self.own_scan,
+            stayed: self.stayed,
+            cx: Arc::clone(cx),
+            lent: Arc::clone(&self.lent),
         };
         let needed = &chain.needed;
         builder.forked_steps(Box::new(feed), &chain.steps, needed, counted, place)
@@ -173,6 +203,12 @@ pub(crate) struct ForkPlace {
     pub(crate) from: usize,
     /// It scans only what this node has.
     pub(crate) own_scan: bool,
+    /// The rows before its first step stayed here.
+    stayed: bool,
+    /// The query, as this node sees it.
+    cx: Arc<Context>,
+    /// Pieces that other threads of this node have.
+    lent: Lent,
 }
 
 impl ForkPlace {
@@ -180,10 +216,13 @@ impl ForkPlace {
     pub(crate) fn new(chain: ForkedChain) -> (Self, JoinForks) {
         let inbox = Arc::new(Inbox::new(chain.shape));
         let place = Self {
+            cx: Arc::clone(&chain.cx),
             chain: Arc::new(chain),
             replies: Arc::clone(&inbox) as Arc<dyn Replies>,
             from: 0,
             own_scan: false,
+            stayed: false,
+            lent: Lent::default(),
         };
         (place, JoinForks::new(inbox))
     }
@@ -203,16 +242,53 @@ impl ForkPlace {
         if self.chain.cx.fork_counts.count(&table) > MOST_LIGHT_ROWS {
             self.chain.cx.turn_heavy();
         }
+        let rest = Rest {
+            chain: Arc::clone(&self.chain),
+            from,
+            own_scan,
+            stayed: false,
+            lent: Lent::default(),
+        };
+        self.sub_query_of_rest(&self.chain.cx, rest, table)
+    }
+
+    /// False for the rows before a step that other threads or nodes were not to take when they came there.
+    pub(crate) fn may_part_before(&self, step: usize) -> bool {
+        !self.stayed || step != self.from
+    }
+
+    /// Lends rows that go on here from a step on to another thread of this node, if the query may have one more; else
+    /// they are given back.
+    pub(super) fn lend(&self, from: usize, table: Table, forks: &dyn Forks) -> Option<Table> {
+        let class = self.cx.class();
+        if class == QueryClass::Light || table.rows() < forks.settings().lend_rows {
+            return Some(table);
+        }
+        let Some(piece) = LentPiece::of(&self.lent, self.cx.threads.saturating_sub(1)) else {
+            return Some(table);
+        };
+        let rest = Rest {
+            chain: Arc::clone(&self.chain),
+            from,
+            own_scan: false,
+            stayed: true,
+            lent: Arc::clone(&self.lent),
+        };
+        let mut sub_query = self.sub_query_of_rest(&self.cx, rest, table);
+        sub_query.lent = Some(piece);
+        let cx = Arc::clone(&self.cx);
+        forks.resume(class, Box::new(move || sub_query.run_with(&cx)));
+        None
+    }
+
+    fn sub_query_of_rest(&self, cx: &Arc<Context>, rest: Rest, table: Table) -> SubQuery {
         self.replies.begin();
         SubQuery {
-            cx: Arc::clone(&self.chain.cx),
-            rest: Rest {
-                chain: Arc::clone(&self.chain),
-                from,
-                own_scan,
-            },
+            cx: Arc::clone(cx),
+            rest,
             table,
             replies: Arc::clone(&self.replies),
+            lent: None,
             settled: false,
             has_left: false,
         }
@@ -232,6 +308,9 @@ impl ForkPlace {
             replies: Arc::clone(&inbox) as Arc<dyn Replies>,
             from,
             own_scan: false,
+            stayed: false,
+            cx: Arc::clone(&self.cx),
+            lent: Lent::default(),
         };
         let sub_query = place.sub_query(from, false, parted.goes);
         let here = (&self.chain.cx, forks);
@@ -287,5 +366,100 @@ impl Operator for JoinForks {
 impl Drop for JoinForks {
     fn drop(&mut self) {
         self.inbox.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jindou_model::{NodeId, SnapshotNumber, TermId};
+
+    use super::super::ForkSettings;
+    use super::super::test_nodes::TestNodes;
+    use super::*;
+
+    type Job = Box<dyn FnOnce() + Send>;
+
+    /// A node that keeps what its other threads are to do.
+    #[derive(Default)]
+    struct Threads(Mutex<Vec<Job>>);
+
+    impl Forks for Threads {
+        fn here(&self) -> NodeId {
+            NodeId(0)
+        }
+
+        fn nodes(&self) -> u32 {
+            2
+        }
+
+        fn snapshot(&self) -> SnapshotNumber {
+            SnapshotNumber(1)
+        }
+
+        fn node_of(&self, _: TermId) -> NodeId {
+            NodeId(0)
+        }
+
+        fn settings(&self) -> ForkSettings {
+            ForkSettings {
+                lend_rows: 3,
+                ..ForkSettings::default()
+            }
+        }
+
+        fn reads_per_message(&self) -> u32 {
+            1
+        }
+
+        fn send(&self, _: NodeId, _: SubQuery) {
+            panic!("nothing goes anywhere");
+        }
+
+        fn resume(&self, _: QueryClass, job: Job) {
+            self.0.lock().unwrap().push(job);
+        }
+    }
+
+    const VAR: Var = Var(0);
+
+    fn table(numbers: std::ops::Range<u64>) -> Table {
+        let mut table = Table::with_rows(1, numbers.clone().count());
+        table.set(VAR, numbers.map(TermId::vertex).collect());
+        table
+    }
+
+    /// Lends tables of a chain without steps; gives how many rows of each stayed, and those that came back.
+    fn lent(class: QueryClass, tables: &[std::ops::Range<u64>]) -> (Vec<usize>, Vec<u64>) {
+        let nodes = TestNodes::of_threads(3, class);
+        let threads = Threads::default();
+        let (place, mut join) = ForkPlace::new(nodes.chain(Vec::new(), 1, &[VAR]));
+        join.own_ended = true;
+        let stayed = tables.iter().map(|rows| {
+            let kept = place.lend(0, table(rows.clone()), &threads);
+            kept.map_or(0, |table| table.rows())
+        });
+        let stayed = stayed.collect();
+        let mut found = Vec::new();
+        threads
+            .0
+            .into_inner()
+            .unwrap()
+            .into_iter()
+            .for_each(|job| job());
+        while let Some(table) = join.produce(&nodes.cx).unwrap() {
+            found.extend(table.get(VAR).unwrap().iter().map(|id| id.number()));
+        }
+        assert_eq!(place.lent.load(Ordering::Relaxed), 0, "all came back");
+        found.sort_unstable();
+        (stayed, found)
+    }
+
+    #[test]
+    fn many_rows_of_a_heavy_query_go_on_at_as_many_threads_as_may_help() {
+        let tables = [0..2, 10..13, 20..25, 30..39];
+        // Two of three threads are others.
+        let expected = (vec![2, 0, 0, 9], (10..13).chain(20..25).collect());
+        assert_eq!(lent(QueryClass::Heavy, &tables), expected);
+        assert_eq!(lent(QueryClass::Light, &tables), (vec![2, 3, 5, 9], vec![]));
     }
 }

@@ -49,7 +49,7 @@ use crate::context::Context;
 use crate::execution::Root;
 use crate::table::Table;
 use crate::{ExecError, GraphSource};
-use chain::Rest;
+use chain::{LentPiece, Rest};
 use replies::{Pushed, Replies};
 
 /// The nodes of a cluster, as one query meets them at one of them.
@@ -108,10 +108,16 @@ pub struct ForkSettings {
     /// Each node scans its part of an index vertex, if that is less work; otherwise the node at which the chain
     /// begins scans all of it.
     pub splits_scans: bool,
+    /// So many rows of a heavy query, or more, that go on at the node where they are, go on at another of its threads
+    /// if one may help.
+    pub lend_rows: usize,
 }
 
 /// Over ten gigabits a second so many bytes take as long as what saves them: a thread that wakes and joins.
 const HISTORY_BYTES: usize = 64 << 10;
+
+/// Following a list of each takes several times as long as making the steps ready for another thread and waking it.
+const LEND_ROWS: usize = 256;
 
 impl Default for ForkSettings {
     fn default() -> Self {
@@ -119,6 +125,7 @@ impl Default for ForkSettings {
             policy: ForkPolicy::default(),
             history_bytes: HISTORY_BYTES,
             splits_scans: true,
+            lend_rows: LEND_ROWS,
         }
     }
 }
@@ -129,6 +136,8 @@ pub struct SubQuery {
     rest: Rest,
     table: Table,
     replies: Arc<dyn Replies>,
+    /// Where another thread of the node of its chain has it.
+    lent: Option<LentPiece>,
     /// It was run: to its end, or to an error that its reader got.
     settled: bool,
     /// It went as a message: its end comes as one.

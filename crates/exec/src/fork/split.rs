@@ -215,8 +215,12 @@ impl Operator for Fork {
                 return Ok(None);
             };
             let here = self.split(table, cx)?;
-            if here.rows() > 0 {
-                return Ok(Some(here));
+            let kept = match here.rows() {
+                0 => None,
+                _ => self.place.lend(self.from, here, &*self.forks),
+            };
+            if kept.is_some() {
+                return Ok(kept);
             }
             cx.check()?;
         }

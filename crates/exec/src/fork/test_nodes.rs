@@ -6,7 +6,7 @@ use std::time::Instant;
 use jindou_model::{NodeId, SnapshotNumber, TermId};
 use jindou_plan::physical::{PlannedStep, Var};
 
-use super::chain::{Encoded, ForkedChain, Rest, Shape, Steps};
+use super::chain::{Encoded, ForkedChain, Lent, Rest, Shape, Steps};
 use super::inbox::Inbox;
 use super::messages::{ForkNode, MessageLimits, Messages};
 use super::replies::Replies;
@@ -111,7 +111,16 @@ impl TestNodes {
 
     /// Those of which `ELSEWHERE` does not know one yet, if it is given.
     pub(super) fn that_met(limits: MessageLimits, unknown: Option<NodeId>) -> Self {
-        let world = World::new(1 << 26);
+        Self::of(World::new(1 << 26), limits, unknown)
+    }
+
+    /// Those of a query that may run on so many threads of each.
+    pub(super) fn of_threads(threads: usize, class: QueryClass) -> Self {
+        let world = World::of(1 << 26, (threads, class));
+        Self::of(world, MessageLimits::default(), None)
+    }
+
+    fn of(world: World, limits: MessageLimits, unknown: Option<NodeId>) -> Self {
         let nodes: Arc<OnceLock<[Weak<ForkNode>; 3]>> = Arc::default();
         let node = |from: NodeId| {
             let way = Way {
@@ -198,9 +207,12 @@ impl TestNodes {
                 chain: Arc::new(chain),
                 from: 0,
                 own_scan: false,
+                stayed: false,
+                lent: Lent::default(),
             },
             table,
             replies: Arc::clone(&inbox) as Arc<dyn Replies>,
+            lent: None,
             settled: false,
             has_left: false,
         };
