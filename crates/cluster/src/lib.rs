@@ -26,6 +26,7 @@ mod matching;
 mod member;
 mod members;
 mod mesh;
+mod message_cost;
 mod one_sided;
 mod peers;
 mod rows;
@@ -43,7 +44,7 @@ pub use hello::{
     Duplex, Facts, Greeted, Handshake, HelloError, MOST_MESSAGE_BYTES, MOST_SNAPSHOT_BYTES,
     PROTOCOL_VERSION, Role,
 };
-pub use logical::{ForkMessages, LogicalNodes, NodeGraphs, NodeTerms, READS_PER_MESSAGE_BY_TCP};
+pub use logical::{ForkMessages, LogicalNodes, NodeGraphs, NodeTerms};
 pub use mail::{Mail, MailCounts, MailLimits, Postman};
 #[cfg(target_os = "linux")]
 pub use member::{
@@ -51,6 +52,7 @@ pub use member::{
     Presence, SeenGraph,
 };
 pub use mesh::{Mesh, MeshError, MeshOptions};
+pub use message_cost::MESSAGE_COST_BY_TCP;
 pub use one_sided::{Offered, OneSided, Publication, ReadCounts, RemoteReads};
 pub use peers::{MOST_NODES, Peer, PeerList, PeersError, WrongPeers};
 pub use secret::{Secret, SecretError};

@@ -6,27 +6,21 @@ use std::time::Instant;
 
 use jindou_exec::{
     Account, CancellationToken, ForkNode, ForkSettings, Forks, GraphSource, Limits, MemoryPool,
-    MessageLimits, Messages, QueryClass, Resources, SpillLimits, SubQuery, TermSource, Terms,
+    MessageCost, MessageLimits, Messages, QueryClass, Resources, SpillLimits, SubQuery, TermSource,
+    Terms,
 };
 use jindou_model::{NodeId, SnapshotNumber, TermId};
 use jindou_partition::ShardMap;
 
+use crate::message_cost;
 use crate::rows::is_of_graph;
 use crate::workers::{ClassWorkers, ThreadStarts};
-
-/// A message, and the thread that sleeps until it comes, take some tens of microseconds, a list that loads of this
-/// process reach some tens of nanoseconds. Measured with a core for each of three nodes: in place and forked, queries
-/// take as long where some 4,000 lists are read.
-pub(crate) const READS_PER_MESSAGE: u32 = 650;
-/// A read of those that fly together over TCP takes a microsecond or two, as a message to the node whose
-/// thread makes it does some tens.
-pub const READS_PER_MESSAGE_BY_TCP: u32 = 16;
 
 /// Nodes in one process.
 pub struct LogicalNodes {
     map: ShardMap,
     settings: ForkSettings,
-    reads_per_message: u32,
+    message_cost: MessageCost,
     /// By node.
     workers: Box<[ClassWorkers]>,
     by_messages: Option<ByMessages>,
@@ -143,18 +137,18 @@ impl LogicalNodes {
         let workers = workers.map(|_| ClassWorkers::new(threads, starts));
         Self {
             workers: workers.collect(),
+            message_cost: message_cost::of_mapped(map.nodes().len()),
             map,
             settings,
-            reads_per_message: READS_PER_MESSAGE,
             by_messages: None,
         }
     }
 
-    /// Sets how many reads of one batch take as long as a message.
+    /// Sets what a message takes.
     #[must_use]
-    pub fn with_reads_per_message(self, reads_per_message: u32) -> Self {
+    pub fn with_message_cost(self, message_cost: MessageCost) -> Self {
         Self {
-            reads_per_message,
+            message_cost,
             ..self
         }
     }
@@ -238,8 +232,8 @@ impl Forks for AtNode {
         self.nodes.settings
     }
 
-    fn reads_per_message(&self) -> u32 {
-        self.nodes.reads_per_message
+    fn message_cost(&self) -> MessageCost {
+        self.nodes.message_cost
     }
 
     fn send(&self, to: NodeId, sub_query: SubQuery) {

@@ -35,8 +35,8 @@ pub(crate) struct Reading<'a> {
     pub(crate) reader: &'a OneSided,
     /// Of which segments.
     pub(crate) segments: ReadSegments<'a>,
-    /// What it cannot read any more.
-    pub(crate) changes: &'a dyn ChangedLists,
+    /// What it cannot read any more; none where nothing changed.
+    pub(crate) changes: Option<&'a dyn ChangedLists>,
     /// The layer that has them.
     pub(crate) kind: LayerKind,
     /// Who asks for what cannot be read.
@@ -45,16 +45,36 @@ pub(crate) struct Reading<'a> {
 
 impl Reading<'_> {
     /// True if the list of a key, which a shard owns, is read here, and is as it was published.
-    fn has(
-        self,
-        (predicate, direction): (PredicateId, Direction),
-        shard: ShardId,
-        key: TermId,
-    ) -> bool {
-        let segment = (predicate, direction);
-        self.reader.has(self.segments, shard)
-            && self.sharded.of_shard(shard).is_ok()
-            && !self.changes.may_have_changed(self.kind, segment, key)
+    fn has(self, segment: (PredicateId, Direction), shard: ShardId, key: TermId) -> bool {
+        self.reads(shard) && self.is_as_published(segment, key)
+    }
+
+    /// True if lists of a shard are read here.
+    fn reads(self, shard: ShardId) -> bool {
+        self.reader.has(self.segments, shard) && self.sharded.of_shard(shard).is_ok()
+    }
+
+    fn is_as_published(self, segment: (PredicateId, Direction), key: TermId) -> bool {
+        let has_changed =
+            |changes: &dyn ChangedLists| changes.may_have_changed(self.kind, segment, key);
+        !self.changes.is_some_and(has_changed)
+    }
+
+    /// True if the lists of all these keys are read here, and are as they were published.
+    fn has_all(self, segment: (PredicateId, Direction), keys: &[TermId]) -> bool {
+        // Those of the first shards that are.
+        let mut read: u64 = 0;
+        keys.iter().all(|key| {
+            let shard = self.sharded.shards.owner(*key);
+            let bit = 1_u64.checked_shl(shard.0).unwrap_or(0);
+            if read & bit == 0 {
+                if !self.reads(shard) {
+                    return false;
+                }
+                read |= bit;
+            }
+            is_of_graph(*key) && self.is_as_published(segment, *key)
+        })
     }
 }
 
@@ -268,10 +288,7 @@ impl Sharded {
         keys: &[TermId],
     ) -> Option<Holder<'_>> {
         let reading = self.reading(graph, segment)?;
-        let has = |key: TermId| reading.has(segment, self.shards.owner(key), key);
-        let mut keys = keys.iter();
-        keys.all(|key| is_of_graph(*key) && has(*key))
-            .then_some(Holder::Read(reading))
+        (reading.has_all(segment, keys)).then_some(Holder::Read(reading))
     }
 
     /// As [`GraphSource::expand`] of one list: asks the shard of each key, one after the other. For what was to be read

@@ -44,6 +44,9 @@ struct Reader {
 
 /// Which lists are not what can be read of them any more? Known everywhere, as the catalogue is.
 pub trait ChangedLists: Send + Sync {
+    /// False if all lists of a segment are as they were when their shards were published.
+    fn may_have_changes(&self, kind: LayerKind, segment: (PredicateId, Direction)) -> bool;
+
     /// False if the list of a key is as it was when its shard was published.
     fn may_have_changed(
         &self,
@@ -95,10 +98,11 @@ impl Sharded {
     ) -> Option<Reading<'_>> {
         let reader = self.reader.as_ref()?;
         let kind = layer_of(graph, segment.0)?;
+        let changes = &*reader.changes;
         Some(Reading {
             reader: &reader.lists,
             segments: reader.lists.segments(kind, segment),
-            changes: &*reader.changes,
+            changes: (changes.may_have_changes(kind, segment)).then_some(changes),
             kind,
             sharded: self,
         })

@@ -462,6 +462,10 @@ fn seen(
 }
 
 impl ChangedLists for StoredGraph {
+    fn may_have_changes(&self, kind: LayerKind, segment: (PredicateId, Direction)) -> bool {
+        self.snapshot.may_have_changes(kind, segment)
+    }
+
     fn may_have_changed(
         &self,
         kind: LayerKind,

@@ -98,6 +98,9 @@ fn asked_with(
 
 const LIGHT: &str = "SELECT * { <http://x/p00000> <http://x/knows> ?a . ?a <http://x/knows> ?b }";
 const HEAVY: &str = "SELECT ?a ?c { ?a a <http://x/Person> ; <http://x/knows> ?b . ?b <http://x/knows> ?c . ?c <http://x/name> ?n }";
+/// Three who know each other in a circle: nobody does.
+const CIRCLES: &str =
+    "SELECT ?a ?c { ?a <http://x/knows> ?b . ?b <http://x/knows> ?c . ?c <http://x/knows> ?a }";
 
 #[test]
 fn what_is_read_in_place_asks_no_other_node() {
@@ -112,9 +115,16 @@ fn rows_go_to_their_keys_where_that_is_less_work() {
     for database in both_ways(ForkPolicy::Dynamic) {
         let (rows, forked) = asked(&database, LIGHT).unwrap();
         assert_eq!((rows, forked), (4, Forked::default()), "two keys are read");
+        let (rows, forked) = asked(&database, CIRCLES).unwrap();
+        assert_eq!(rows, 0);
+        assert!(forked.sub_queries >= u64::from(NODES - 1), "{forked:?}");
         let (rows, forked) = asked(&database, HEAVY).unwrap();
         assert_eq!(rows, 4 * PEOPLE);
-        assert!(forked.sub_queries >= u64::from(NODES - 1), "{forked:?}");
+        assert_eq!(
+            forked,
+            Forked::default(),
+            "more rows than lists would come back"
+        );
         wait_until_nothing_is_held(&database);
     }
 }
@@ -207,6 +217,33 @@ fn what_no_array_says_other_nodes_are_asked_by_messages() {
     let reads = database.remote_reads();
     assert!(reads.calls > 0, "{reads:?}");
     assert!(reads.messages >= 2 && reads.message_bytes > 0, "{reads:?}");
+}
+
+#[test]
+fn a_list_in_which_several_are_looked_for_is_read_once() {
+    const PAIRS: usize = 100;
+    // Each pair has 20 whom both of it know, and 5 more that one of them knows.
+    let lines = (0..PAIRS).map(|pair| {
+        let known = |by: &str, first: usize, last: usize| {
+            let one = |number| {
+                format!(
+                    "<http://x/k{pair:03}_{number:02}> <http://x/{by}> <http://x/{by}{pair:03}> .\n"
+                )
+            };
+            (first..last).map(one).collect::<String>()
+        };
+        let pair =
+            format!("<http://x/left{pair:03}> <http://x/beside> <http://x/right{pair:03}> .\n");
+        pair + &known("left", 0, 20) + &known("right", 0, 25)
+    });
+    let config = config(ForkPolicy::InPlace, NODES, None);
+    let database = load(config, &lines.collect::<String>());
+    let query =
+        "SELECT * { ?l <http://x/beside> ?r . ?k <http://x/left> ?l ; <http://x/right> ?r }";
+    assert_eq!(asked(&database, query).unwrap().0, 20 * PAIRS);
+    // The bounds of both lists to see which is shorter, those and what that has, those and what the other has.
+    let reads = database.remote_reads().reads;
+    assert!((1..=7 * PAIRS as u64).contains(&reads), "{reads}");
 }
 
 #[test]

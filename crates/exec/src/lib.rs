@@ -38,8 +38,8 @@ pub use context::{
 pub use error::ExecError;
 pub use execution::Execution;
 pub use fork::{
-    Arrived, ChainId, ForkNode, ForkPolicy, ForkSettings, Forked, Forks, MessageLimits, Messages,
-    QueryId, Resources, SubQuery, SubQueryId, SubQueryWireError,
+    Arrived, ChainId, ForkNode, ForkPolicy, ForkSettings, Forked, Forks, MessageCost,
+    MessageLimits, Messages, QueryId, Resources, SubQuery, SubQueryId, SubQueryWireError,
 };
 pub use keys::{KeyKind, Keys};
 pub use operators::MaterializedRows;

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use jindou_exec::{ByClass, Catalogue, GraphSource, QueryClass, TermPart, TermSource};
+use jindou_exec::{ByClass, Catalogue, GraphSource, MessageCost, QueryClass, TermPart, TermSource};
 use jindou_fabric::remote::Fabric;
 use jindou_model::{NodeId, ShardId, SnapshotNumber, Unavailable};
 use parking_lot::Mutex;
@@ -19,7 +19,7 @@ use super::joining::PeerLink;
 use crate::advert::BaseTags;
 use crate::calls::{ServedId, ServedShards};
 use crate::dealt::DealtTerms;
-use crate::logical::{READS_PER_MESSAGE, READS_PER_MESSAGE_BY_TCP};
+use crate::message_cost::{self, MESSAGE_COST_BY_TCP};
 use crate::one_sided::{Alike, Offered, OneSided};
 use crate::{ChangedLists, Sharded};
 
@@ -85,7 +85,7 @@ pub(super) struct Views {
     bases: Vec<Vec<Arc<PeerBase>>>,
     /// What reads them for graphs upon a base, by what that holds; the one that was asked for last first.
     readers: Mutex<VecDeque<(BaseTags, Arc<OneSided>)>>,
-    pub(super) reads_per_message: u32,
+    pub(super) message_cost: MessageCost,
 }
 
 /// The graph at one snapshot by way of the peers that are there.
@@ -114,9 +114,9 @@ impl Views {
             bases: links.iter().map(bases).collect(),
             links: links.to_vec(),
             readers: Mutex::default(),
-            reads_per_message: match links.iter().flatten().all(|link| link.is_mapped) {
-                true => READS_PER_MESSAGE,
-                false => READS_PER_MESSAGE_BY_TCP,
+            message_cost: match links.iter().flatten().all(|link| link.is_mapped) {
+                true => message_cost::of_mapped(nodes),
+                false => MESSAGE_COST_BY_TCP,
             },
         }
     }

@@ -21,8 +21,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use jindou_exec::{
-    ExecError, ForkNode, ForkSettings, Forks, GraphSource, Messages, QueryClass, SubQuery,
-    TermSource,
+    ExecError, ForkNode, ForkSettings, Forks, GraphSource, MessageCost, Messages, QueryClass,
+    SubQuery, TermSource,
 };
 use jindou_fabric::FabricError;
 use jindou_fabric::process::ProcessFabric;
@@ -588,8 +588,8 @@ impl Forks for AtMember {
         self.member.options.settings
     }
 
-    fn reads_per_message(&self) -> u32 {
-        self.seen.views.reads_per_message
+    fn message_cost(&self) -> MessageCost {
+        self.seen.views.message_cost
     }
 
     fn send(&self, to: NodeId, sub_query: SubQuery) {

@@ -22,7 +22,7 @@ use jindou_model::{
     Cursor, Direction, GraphRef, IdRanges, Lists, NodeId, PredicateId, ShardId, TermId, Unavailable,
 };
 use jindou_partition::Shards;
-use jindou_store::{LayerKind, Segment};
+use jindou_store::LayerKind;
 use rustc_hash::FxHashMap;
 
 pub(crate) use alike::Alike;
@@ -337,7 +337,7 @@ impl OneSided {
     pub(crate) fn places(&self, of: &ReadLists<'_>) -> Result<u64, NotRead> {
         if of.are_near() {
             let mut places = 0;
-            self.for_each_near(of, false, |_, list| places += near::length(&list))?;
+            self.for_each_near(of, false, |_, list| places += list.length() as u64)?;
             return Ok(places);
         }
         let located = self.locate(of, of.list.keys)?;
@@ -355,29 +355,31 @@ impl OneSided {
     ) -> Result<(), NotRead> {
         if of.are_near() {
             return self.for_each_near(of, true, |place, list| {
-                let holds = |(segment, numbers): (&Segment, Range<usize>)| {
-                    segment.neighbours_at(numbers).contains(to[place])
-                };
-                if list.is_some_and(holds) {
+                if list.neighbours().contains(to[place]) {
                     rows.push(place as u32);
                 }
             });
         }
-        let mut first = 0;
-        for keys in of.list.keys.chunks(KEYS_AT_ONCE) {
-            let mut located = self.locate(of, keys)?;
-            for (place, (_, list)) in located.iter_mut().enumerate() {
+        // Equal keys follow each other where several ids are looked for in one list, which is read once.
+        let keys = of.list.keys;
+        let is_first = |place: &usize| *place == 0 || keys[place - 1] != keys[*place];
+        let starts: Vec<usize> = (0..keys.len()).filter(is_first).collect();
+        for first in (0..starts.len()).step_by(KEYS_AT_ONCE) {
+            let runs = &starts[first..starts.len().min(first + KEYS_AT_ONCE)];
+            let end = |run: usize| starts.get(first + run + 1).copied();
+            let places = |run: usize| runs[run]..end(run).unwrap_or(keys.len());
+            let keys: Vec<TermId> = runs.iter().map(|place| keys[*place]).collect();
+            let mut located = self.locate(of, &keys)?;
+            for (run, (_, list)) in located.iter_mut().enumerate() {
                 if length(list) > SEARCHED_LIST {
-                    undecided.push((first + place) as u32);
+                    undecided.extend(places(run).map(|place| place as u32));
                     *list = 0..0;
                 }
             }
-            self.read(of, &located, keys, &mut |place, ids| {
-                if ids.binary_search(&to[first + place]).is_ok() {
-                    rows.push((first + place) as u32);
-                }
+            self.read(of, &located, &keys, &mut |run, ids| {
+                let is_held = |place: &usize| ids.binary_search(&to[*place]).is_ok();
+                rows.extend(places(run).filter(is_held).map(|place| place as u32));
             })?;
-            first += keys.len();
         }
         Ok(())
     }
@@ -391,7 +393,7 @@ impl OneSided {
         undecided: &mut Vec<u32>,
     ) -> Result<(), NotRead> {
         if of.are_near() {
-            return self.for_each_near(of, false, |_, list| out.push(near::length(&list)));
+            return self.for_each_near(of, false, |_, list| out.push(list.length() as u64));
         }
         for keys in of.list.keys.chunks(KEYS_AT_ONCE) {
             for (segment, list) in self.locate(of, keys)? {

@@ -16,24 +16,55 @@ use super::{NotRead, OneSided, ReadLists};
 /// Keys whose bounds are loaded before the first of their lists is, so that loads overlap.
 const AHEAD: usize = 16;
 
-/// Where the list of a key lies: none of one without neighbours.
-type Found<'a> = Option<(&'a Segment, Range<usize>)>;
+/// Where the list of a key lies.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Found<'a> {
+    /// None of a key of which no list was loaded.
+    segment: Option<&'a Segment>,
+    /// Its neighbours, by their numbers.
+    begin: usize,
+    end: usize,
+    is_remote: bool,
+}
+
+impl<'a> Found<'a> {
+    /// How many neighbours it has.
+    pub(super) fn length(&self) -> usize {
+        self.end - self.begin
+    }
+
+    /// Its neighbours.
+    pub(super) fn neighbours(&self) -> Neighbours<'a> {
+        let at = |segment: &'a Segment| segment.neighbours_at(self.begin..self.end);
+        self.segment.map_or(Neighbours::NONE, at)
+    }
+}
 
 impl OneSided {
-    /// Where the list of a key lies, and whether it is another node's.
-    #[inline]
-    fn find<'a>(&self, of: &ReadLists<'a>, key: TermId) -> Result<(Found<'a>, bool), NotRead> {
+    /// Where the list of a key lies.
+    // In its place at each caller: what goes back in memory piece by piece, and is read from there at once, waits.
+    #[inline(always)]
+    fn find<'a>(&self, of: &ReadLists<'a>, key: TermId) -> Result<Found<'a>, NotRead> {
         let shard = self.shards.owner(key);
         let segment = of.segment(shard).and_then(|segment| segment.near());
         let Some(segment) = segment else {
-            return Ok((None, false));
+            return Ok(Found::default());
         };
         // What a peer says is not taken for granted.
-        let numbers = segment.find(key).ok_or_else(|| {
-            let error = FabricError::Malformed("bounds of a list");
-            self.not_read(&error, of, &[key])
-        })?;
-        Ok((Some((segment, numbers)), self.is_of_other(shard)))
+        let Some(Range { start, end }) = segment.find(key) else {
+            return Err(self.malformed(of, key));
+        };
+        Ok(Found {
+            segment: Some(segment),
+            begin: start,
+            end,
+            is_remote: self.is_of_other(shard),
+        })
+    }
+
+    #[cold]
+    fn malformed(&self, of: &ReadLists<'_>, key: TermId) -> NotRead {
+        self.not_read(&FabricError::Malformed("bounds of a list"), of, &[key])
     }
 
     /// As [`OneSided::expand`] of lists that are near.
@@ -47,23 +78,23 @@ impl OneSided {
     ) -> Result<(), NotRead> {
         let keys = of.list.keys;
         let mut reads = NearReads::default();
-        let mut found: [(Found<'_>, bool); AHEAD] = Default::default();
+        let mut found = [Found::default(); AHEAD];
         'all: while cursor.key < keys.len() && out.len() < budget {
             let ahead = &keys[cursor.key..keys.len().min(cursor.key + AHEAD)];
             for (place, key) in found.iter_mut().zip(ahead) {
                 *place = self.find(of, *key)?;
             }
-            for (list, is_remote) in &found[..ahead.len()] {
-                if let Some((segment, numbers)) = list {
-                    let begin = numbers.start + cursor.offset;
+            for list in &found[..ahead.len()] {
+                if let Some(segment) = list.segment {
+                    let begin = list.begin + cursor.offset;
                     let room = budget.saturating_sub(out.len()).max(1);
-                    let end = numbers.end.min(begin.saturating_add(room));
+                    let end = list.end.min(begin.saturating_add(room));
                     segment.copy(begin..end, allowed, out);
                     rows.resize(out.len(), cursor.key as u32);
-                    if *is_remote {
+                    if list.is_remote {
                         reads.count(segment, end - begin);
                     }
-                    if end < numbers.end {
+                    if end < list.end {
                         cursor.offset += end - begin;
                         break 'all;
                     }
@@ -92,16 +123,16 @@ impl OneSided {
         (rows, out): (&mut Vec<u32>, &mut Vec<TermId>),
     ) -> Result<(), NotRead> {
         let mut reads = NearReads::default();
-        let mut walked: Found<'_> = None;
+        let mut walked = Found::default();
         let mut shortest = 0;
         for (number, of) in lists.iter().enumerate() {
-            let (list, is_remote) = self.find(of, of.list.keys[cursor.key])?;
-            if let Some((segment, numbers)) = &list
-                && is_remote
+            let list = self.find(of, of.list.keys[cursor.key])?;
+            if let Some(segment) = list.segment
+                && list.is_remote
             {
-                reads.count(segment, numbers.len());
+                reads.count(segment, list.length());
             }
-            if number == 0 || length(&list) < length(&walked) {
+            if number == 0 || list.length() < walked.length() {
                 (walked, shortest) = (list, number);
             }
         }
@@ -109,25 +140,21 @@ impl OneSided {
             key: cursor.key + 1,
             offset: 0,
         };
-        if let Some((segment, numbers)) = walked {
+        if let Some(segment) = walked.segment {
             let before = out.len();
-            let begin = numbers.start + cursor.offset;
+            let begin = walked.begin + cursor.offset;
             let room = budget.saturating_sub(before).max(1);
-            let end = numbers.end.min(begin.saturating_add(room));
+            let end = walked.end.min(begin.saturating_add(room));
             segment.copy(begin..end, allowed, out);
             for (number, of) in lists.iter().enumerate() {
                 if number == shortest || out.len() == before {
                     continue;
                 }
-                match self.find(of, of.list.keys[cursor.key])?.0 {
-                    Some((segment, numbers)) => {
-                        keep_common(segment.neighbours_at(numbers), before, out);
-                    }
-                    None => out.truncate(before),
-                }
+                let list = self.find(of, of.list.keys[cursor.key])?;
+                keep_common(list.neighbours(), before, out);
             }
             rows.resize(out.len(), cursor.key as u32);
-            if end < numbers.end {
+            if end < walked.end {
                 cursor.offset += end - begin;
                 self.counts.count_near(&reads);
                 return Ok(());
@@ -147,11 +174,11 @@ impl OneSided {
     ) -> Result<(), NotRead> {
         let mut reads = NearReads::default();
         for (place, key) in of.list.keys.iter().enumerate() {
-            let (list, is_remote) = self.find(of, *key)?;
-            if let Some((segment, numbers)) = &list
-                && is_remote
+            let list = self.find(of, *key)?;
+            if let Some(segment) = list.segment
+                && list.is_remote
             {
-                reads.count(segment, if are_read { numbers.len() } else { 0 });
+                reads.count(segment, if are_read { list.length() } else { 0 });
             }
             each(place, list);
         }
@@ -175,11 +202,6 @@ fn keep_common(list: Neighbours<'_>, first: usize, ids: &mut Vec<TermId>) {
         }
     }
     ids.truncate(kept);
-}
-
-/// How many neighbours a list has.
-pub(super) fn length(list: &Found<'_>) -> u64 {
-    list.as_ref().map_or(0, |(_, numbers)| numbers.len() as u64)
 }
 
 #[cfg(test)]

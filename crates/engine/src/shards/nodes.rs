@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use jindou_cluster::{
-    DealtTerms, ForkMessages, Link, LinkError, LinkOptions, LogicalNodes, NodeTerms, Offered,
-    OneSided, READS_PER_MESSAGE_BY_TCP, ReadCounts, RemoteReads, ServedShards, ShardServer,
+    DealtTerms, ForkMessages, Link, LinkError, LinkOptions, LogicalNodes, MESSAGE_COST_BY_TCP,
+    NodeTerms, Offered, OneSided, ReadCounts, RemoteReads, ServedShards, ShardServer,
 };
 use jindou_exec::{Catalogue, GraphSource, MemoryPool, TermPart, TermSource};
 use jindou_fabric::FabricError;
@@ -99,7 +99,7 @@ impl Nodes {
         );
         let logical = match config.node_fabric {
             NodeFabric::Local | NodeFabric::SharedMemory => logical,
-            NodeFabric::Tcp => logical.with_reads_per_message(READS_PER_MESSAGE_BY_TCP),
+            NodeFabric::Tcp => logical.with_message_cost(MESSAGE_COST_BY_TCP),
         };
         let logical = match config.fork_messages {
             Some(limits) => logical.with_messages(ForkMessages {

@@ -9,6 +9,7 @@ use jindou_plan::physical::Var;
 use jindou_plan::{DecodedSteps, PlanSizes, decode_steps, decoded_bytes};
 
 use super::chain::{Encoded, ForkedChain, Lent, Rest, Shape, Steps};
+use super::decide::lists_ahead;
 use super::messages::{ForkNode, QueryId, QueryPart, Registered};
 use super::outbox::Outbox;
 use super::replies::Replies;
@@ -261,6 +262,7 @@ impl Arrived {
             return Err(mismatch("steps of another query"));
         }
         self.check_columns(variables, own_columns, &needed)?;
+        let lists_ahead = lists_ahead(&steps, self.head.rows_before);
         Ok(ForkedChain {
             steps: Arc::new(Steps::Decoded { steps, _held: held }),
             needed,
@@ -272,6 +274,7 @@ impl Arrived {
             variables,
             hidden: self.head.hidden,
             rows_before: self.head.rows_before,
+            lists_ahead,
             stack,
             cx: Arc::clone(cx),
             encoded: Encoded::default(),

@@ -8,6 +8,7 @@ use jindou_plan::physical::{PlannedStep, Var};
 use jindou_plan::{DecodedSteps, PlanSizes, Stack, encode_steps};
 use rustc_hash::FxHashMap;
 
+use super::decide::{RowsAhead, lists_ahead};
 use super::history::{History, Parted};
 use super::inbox::Inbox;
 use super::rejoin::Rejoin;
@@ -36,6 +37,8 @@ pub(crate) struct ForkedChain {
     pub(super) hidden: u16,
     /// Rows expected before the first step.
     pub(super) rows_before: f64,
+    /// Lists that each step and those behind it are expected to read.
+    pub(super) lists_ahead: Vec<f64>,
     /// The stack for a recursion over the steps, or over what is made of them.
     pub(super) stack: Stack,
     pub(super) cx: Arc<Context>,
@@ -95,6 +98,7 @@ impl ForkedChain {
             variables: builder.variable_count(),
             hidden: builder.next_hidden(),
             rows_before: 1.0,
+            lists_ahead: lists_ahead(steps, 1.0),
             stack: cx.stack,
             cx: Arc::clone(cx),
             encoded: Encoded::default(),
@@ -105,6 +109,15 @@ impl ForkedChain {
     pub(super) fn rows_before(&self, step: usize) -> f64 {
         let before = step.checked_sub(1);
         before.map_or(self.rows_before, |before| self.steps[before].rows)
+    }
+
+    /// What is expected of the rows before a step.
+    pub(super) fn ahead(&self, step: usize) -> RowsAhead {
+        RowsAhead {
+            before: self.rows_before(step),
+            lists: self.lists_ahead[step],
+            behind: self.rows_before(self.steps.len()),
+        }
     }
 
     /// The steps from one on, as bytes.
@@ -373,8 +386,8 @@ impl Drop for JoinForks {
 mod tests {
     use jindou_model::{NodeId, SnapshotNumber, TermId};
 
-    use super::super::ForkSettings;
     use super::super::test_nodes::TestNodes;
+    use super::super::{ForkSettings, MessageCost};
     use super::*;
 
     type Job = Box<dyn FnOnce() + Send>;
@@ -407,8 +420,8 @@ mod tests {
             }
         }
 
-        fn reads_per_message(&self) -> u32 {
-            1
+        fn message_cost(&self) -> MessageCost {
+            MessageCost { reads: 1, rows: 1 }
         }
 
         fn send(&self, _: NodeId, _: SubQuery) {

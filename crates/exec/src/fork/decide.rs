@@ -3,8 +3,7 @@
 use jindou_model::PredicateId;
 use jindou_plan::physical::{Node, Operator, PlannedStep, Side, Slot, Step};
 
-use super::split::{READS_PER_KEY, cost_of_forks};
-use super::{ForkPolicy, Forks};
+use super::{ForkPolicy, Forks, MessageCost};
 use crate::context::Context;
 
 /// True if rows may go on at other nodes.
@@ -16,19 +15,75 @@ pub(crate) fn may_fork(forks: &dyn Forks) -> bool {
 /// for that: it would cost a light query more than its reads do.
 const UNDERESTIMATE: f64 = 4.0;
 
+/// What having all nodes go on costs, in reads: a message to each, and one back.
+pub(super) fn cost_of_forks(forks: &dyn Forks) -> f64 {
+    2.0 * f64::from(forks.nodes()) * f64::from(forks.message_cost().reads)
+}
+
 /// True if rows of a chain of these steps, which has so many before the first, may well go on at other nodes.
 pub(crate) fn is_made_ready(steps: &[PlannedStep], before: f64, forks: &dyn Forks) -> bool {
-    let most = steps
-        .iter()
-        .map(|planned| planned.rows)
-        .fold(before, f64::max);
     match forks.settings().policy {
         ForkPolicy::InPlace => false,
         ForkPolicy::ForkJoin => true,
-        ForkPolicy::Dynamic => {
-            let reads = most * f64::from(READS_PER_KEY);
-            reads * UNDERESTIMATE > f64::from(cost_of_forks(forks))
-        }
+        ForkPolicy::Dynamic => lists_ahead(steps, before)[0] * UNDERESTIMATE > cost_of_forks(forks),
+    }
+}
+
+/// Lists that these steps are expected to read, of so many rows before the first, and one at least for each step: by
+/// step, those of it and all behind, and at the end none.
+pub(super) fn lists_ahead(steps: &[PlannedStep], before: f64) -> Vec<f64> {
+    let mut ahead = vec![0.0; steps.len() + 1];
+    for place in (0..steps.len()).rev() {
+        let rows = place
+            .checked_sub(1)
+            .map_or(before, |place| steps[place].rows);
+        ahead[place] = ahead[place + 1] + rows.max(1.0) * lists(&steps[place].step) as f64;
+    }
+    ahead
+}
+
+/// Lists that a step reads for each row.
+fn lists(step: &Step) -> usize {
+    match step {
+        Step::Bind { sides, .. } => sides.len(),
+        Step::Check { .. }
+        | Step::Match { .. }
+        | Step::Path { .. }
+        | Step::Optional { .. }
+        | Step::Exists { .. } => 1,
+        Step::Test { .. }
+        | Step::Graphs { .. }
+        | Step::Filter(_)
+        | Step::Extend { .. }
+        | Step::Values { .. }
+        | Step::Union(_)
+        | Step::ExistsGiven { .. } => 0,
+    }
+}
+
+/// Rows of a chain before one of its steps, as they are expected.
+pub(super) struct RowsAhead {
+    /// Rows before the step.
+    pub(super) before: f64,
+    /// Lists that they read from there on.
+    pub(super) lists: f64,
+    /// Rows behind the last step.
+    pub(super) behind: f64,
+}
+
+impl RowsAhead {
+    /// What is saved for each of these rows that goes on at the node of its key, in reads: the lists that are read from
+    /// there on, less what is `sent` for it and what comes back.
+    pub(super) fn saved_each(&self, sent: f64, forks: &dyn Forks) -> f64 {
+        let MessageCost { reads, rows } = forks.message_cost();
+        let per_row = f64::from(reads) / f64::from(rows);
+        (self.lists - per_row * self.behind) / self.before.max(1.0) - per_row * sent
+    }
+
+    /// What is saved if all go whose keys are elsewhere.
+    pub(super) fn saved(&self, sent: f64, forks: &dyn Forks) -> f64 {
+        let nodes = f64::from(forks.nodes());
+        self.before * (nodes - 1.0) / nodes * self.saved_each(sent, forks)
     }
 }
 
@@ -80,34 +135,20 @@ pub(crate) fn forks_scan(steps: &[PlannedStep], forks: &dyn Forks) -> bool {
         return false;
     };
     let is_scan = matches!(&first.step, Step::Bind { sides, .. } if sides.is_empty());
-    let is_worth_it = match forks.settings().policy {
+    let is_worth_it = || match forks.settings().policy {
         ForkPolicy::InPlace => false,
         ForkPolicy::ForkJoin => true,
-        ForkPolicy::Dynamic => expected_reads(steps, forks) > f64::from(cost_of_forks(forks)),
+        // Each node finds the rows by itself: none is sent.
+        ForkPolicy::Dynamic => {
+            let found = RowsAhead {
+                before: first.rows,
+                lists: lists_ahead(&steps[1..], first.rows)[0],
+                behind: steps[steps.len() - 1].rows,
+            };
+            found.saved(0.0, forks) > cost_of_forks(forks)
+        }
     };
-    is_scan && is_worth_it && forks.settings().splits_scans && may_fork(forks)
-}
-
-/// Lists of other nodes that the steps behind the first one are expected to read.
-fn expected_reads(steps: &[PlannedStep], forks: &dyn Forks) -> f64 {
-    let lists = |step: &Step| match step {
-        Step::Bind { sides, .. } => sides.len(),
-        Step::Check { .. }
-        | Step::Match { .. }
-        | Step::Path { .. }
-        | Step::Optional { .. }
-        | Step::Exists { .. } => 1,
-        Step::Test { .. }
-        | Step::Graphs { .. }
-        | Step::Filter(_)
-        | Step::Extend { .. }
-        | Step::Values { .. }
-        | Step::Union(_)
-        | Step::ExistsGiven { .. } => 0,
-    };
-    let reads = |pair: &[PlannedStep]| pair[0].rows * lists(&pair[1].step) as f64;
-    let nodes = f64::from(forks.nodes());
-    steps.windows(2).map(reads).sum::<f64>() * (nodes - 1.0) / nodes
+    is_scan && forks.settings().splits_scans && may_fork(forks) && is_worth_it()
 }
 
 /// True if a chain of these steps goes on where it is, as only its own node has what they ask for: other
@@ -186,8 +227,8 @@ mod tests {
             }
         }
 
-        fn reads_per_message(&self) -> u32 {
-            1
+        fn message_cost(&self) -> MessageCost {
+            MessageCost { reads: 1, rows: 1 }
         }
 
         fn send(&self, _: NodeId, _: SubQuery) {
@@ -206,5 +247,30 @@ mod tests {
             assert!(!may_fork(&Nodes(1, policy)), "{policy:?}");
             assert_eq!(may_fork(&Nodes(3, policy)), policy != InPlace, "{policy:?}");
         }
+    }
+
+    #[test]
+    fn rows_go_for_the_lists_that_they_read_and_not_to_come_back_as_they_are_found() {
+        let saved = |lists, behind, sent| {
+            let rows = RowsAhead {
+                before: 1000.0,
+                lists,
+                behind,
+            };
+            let nodes = Nodes(4, ForkPolicy::Dynamic);
+            assert_eq!(
+                rows.saved(sent, &nodes),
+                750.0 * rows.saved_each(sent, &nodes)
+            );
+            rows.saved_each(sent, &nodes)
+        };
+        assert_eq!(saved(3000.0, 0.0, 1.0), 2.0);
+        assert_eq!(saved(3000.0, 500.0, 1.0), 1.5);
+        assert_eq!(
+            saved(1000.0, 1000.0, 0.0),
+            0.0,
+            "a list for each row that comes back"
+        );
+        assert_eq!(saved(1000.0, 1000.0, 1.0), -1.0);
     }
 }

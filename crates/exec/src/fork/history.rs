@@ -72,6 +72,7 @@ impl History {
             variables: chain.variables,
             hidden: chain.hidden,
             rows_before: chain.rows_before,
+            lists_ahead: chain.lists_ahead.clone(),
             stack: chain.stack,
             cx: Arc::clone(&chain.cx),
             encoded: Encoded::default(),

@@ -66,12 +66,21 @@ pub trait Forks: Send + Sync {
     /// The node that has the edges of a key.
     fn node_of(&self, key: TermId) -> NodeId;
 
+    /// The nodes that have the edges of some keys, each in its place; the asking one in that of [`TermId::NONE`].
+    fn nodes_of(&self, keys: &[TermId], nodes: &mut Vec<NodeId>) {
+        let here = self.here();
+        nodes.clear();
+        nodes.extend(keys.iter().map(|key| match *key {
+            TermId::NONE => here,
+            key => self.node_of(key),
+        }));
+    }
+
     /// How rows get to keys that another node has.
     fn settings(&self) -> ForkSettings;
 
-    /// How many one-sided reads, of those that fly together, take as long as a message to a node whose
-    /// thread sleeps.
-    fn reads_per_message(&self) -> u32;
+    /// What a message to a node whose thread sleeps takes.
+    fn message_cost(&self) -> MessageCost;
 
     /// Has another node answer a sub-query, once: by [`SubQuery::run`], or by a message
     /// ([`ForkNode::encode`]). Does not wait for it.
@@ -94,6 +103,15 @@ pub enum ForkPolicy {
     InPlace,
     /// The rows go to where their keys are, always.
     ForkJoin,
+}
+
+/// What a message to a node whose thread sleeps takes, in what may be done instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageCost {
+    /// So many one-sided reads, of those that fly together.
+    pub reads: u32,
+    /// So many more rows in messages that go anyway.
+    pub rows: u32,
 }
 
 /// How rows get to other nodes, as it is set.

@@ -7,6 +7,7 @@ use jindou_plan::physical::Slot;
 use rustc_hash::FxHashSet;
 
 use super::chain::ForkPlace;
+use super::decide::cost_of_forks;
 use super::history::{History, Parted};
 use super::{ForkKey, ForkPolicy, Forks};
 use crate::ExecError;
@@ -14,8 +15,6 @@ use crate::context::Context;
 use crate::operator::{Boxed, Operator};
 use crate::table::Table;
 
-/// Reads that a key of another node costs: its location, and its list.
-pub(super) const READS_PER_KEY: u32 = 2;
 /// Neighbours of one key from which on they are followed at its node.
 const LONG_LIST: f64 = 4096.0;
 /// Sub-queries of one chain that may be under way: beyond that, rows go on where they are.
@@ -23,17 +22,12 @@ const MOST_UNDER_WAY: usize = 256;
 
 /// Rows of a table from which on what the plan expects of all of them counts, too.
 const MANY_ROWS: usize = 1024;
-/// Messages that follow others, to threads that are awake, cost as much as one to a thread that sleeps.
-const MESSAGES_TO_AWAKE: u32 = 32;
+/// Messages that follow others, to threads that are awake, cost as much as one to a thread that sleeps and one back.
+const MESSAGES_TO_AWAKE: f64 = 64.0;
 
-/// What having all nodes go on costs, in reads: a message to each, and one back.
-pub(super) fn cost_of_forks(forks: &dyn Forks) -> u32 {
-    2 * forks.nodes() * forks.reads_per_message()
-}
-
-/// What it costs once they do.
-fn cost_of_more(forks: &dyn Forks) -> u32 {
-    forks.nodes() * forks.reads_per_message() / MESSAGES_TO_AWAKE
+/// What it costs, in reads, to send more to nodes whose threads are awake.
+fn cost_of_more(forks: &dyn Forks) -> f64 {
+    cost_of_forks(forks) / MESSAGES_TO_AWAKE
 }
 
 /// Before a step: has rows go on at the nodes of their keys, where that is less work than to read
@@ -45,12 +39,16 @@ pub(crate) struct Fork {
     from: usize,
     /// Rows expected of the step for each row.
     fan_out: f64,
+    /// What a row that goes saves, in reads.
+    saved: f64,
     /// The plan expects so many rows that it is worth it for all of them.
     is_expected: bool,
-    /// Reads that rows which stayed may have cost.
-    reads: u32,
+    /// What those that stayed would have saved.
+    spent: f64,
     place: ForkPlace,
     forks: Arc<dyn Forks>,
+    /// Of the keys of a table.
+    nodes: Vec<NodeId>,
     /// How rows are parted that go without their history, once some are large enough.
     history: OnceLock<Option<History>>,
 }
@@ -63,16 +61,18 @@ impl Fork {
         place: ForkPlace,
         forks: &Arc<dyn Forks>,
     ) -> Self {
-        let expected = place.rows_before(from) * f64::from(READS_PER_KEY);
+        let ahead = place.chain.ahead(from);
         Self {
             input,
             key,
             from,
             fan_out,
-            is_expected: expected > f64::from(cost_of_forks(&**forks)),
-            reads: 0,
+            saved: ahead.saved_each(1.0, &**forks),
+            is_expected: ahead.saved(1.0, &**forks) > cost_of_forks(&**forks),
+            spent: 0.0,
             place,
             forks: Arc::clone(forks),
+            nodes: Vec::new(),
             history: OnceLock::new(),
         }
     }
@@ -95,15 +95,15 @@ impl Fork {
                 let all = u32::try_from(keys.len()).unwrap_or(u32::MAX);
                 // If it is not for all of them, those elsewhere need not be counted.
                 if !self.is_worth_it(all, keys.len()) {
-                    self.reads = self.reads.saturating_add(all.saturating_mul(READS_PER_KEY));
+                    self.spent += f64::from(all) * self.saved;
                     return Ok(table);
                 }
+                self.forks.nodes_of(keys, &mut self.nodes);
                 let elsewhere = self.distinct_elsewhere(keys);
                 match self.is_worth_it(elsewhere, keys.len()) {
-                    true => self.split_by(&table, keys, cx)?,
+                    true => self.split_by_nodes(&table, cx)?,
                     false => {
-                        let reads = elsewhere.saturating_mul(READS_PER_KEY);
-                        self.reads = self.reads.saturating_add(reads);
+                        self.spent += f64::from(elsewhere) * self.saved;
                         table
                     }
                 }
@@ -124,16 +124,19 @@ impl Fork {
     /// How many keys other nodes have, up to as many as decide.
     fn distinct_elsewhere(&self, keys: &[TermId]) -> u32 {
         let here = self.forks.here();
-        let most = cost_of_forks(&*self.forks) / READS_PER_KEY + 1;
+        let most = match self.saved > 0.0 {
+            true => ((cost_of_forks(&*self.forks) / self.saved) as u32).saturating_add(1),
+            false => 1,
+        };
         let mut met: FxHashSet<TermId> = FxHashSet::default();
         let mut last = TermId::NONE;
-        for key in keys {
+        for (key, node) in keys.iter().zip(&self.nodes) {
             // Equal keys often follow each other.
-            if *key == last || *key == TermId::NONE {
+            if *node == here || *key == last {
                 continue;
             }
             last = *key;
-            if self.forks.node_of(*key) != here && met.insert(*key) && met.len() as u32 == most {
+            if met.insert(*key) && met.len() as u32 == most {
                 break;
             }
         }
@@ -152,24 +155,19 @@ impl Fork {
             ForkPolicy::InPlace => false,
             ForkPolicy::ForkJoin => keys > 0,
             ForkPolicy::Dynamic => {
-                let reads = keys.saturating_mul(READS_PER_KEY);
+                let saved = f64::from(keys) * self.saved;
                 let is_expected = self.is_expected && rows >= MANY_ROWS;
-                let is_much = |reads: u32| reads > cost_of_forks(&*self.forks);
-                let is_flow = is_expected || is_much(self.reads.saturating_add(reads));
-                (is_flow && reads > cost_of_more(&*self.forks))
+                let is_flow = is_expected || self.spent + saved > cost_of_forks(&*self.forks);
+                (is_flow && saved > cost_of_more(&*self.forks))
                     || (keys > 0 && self.fan_out > LONG_LIST)
             }
         }
     }
 
-    fn split_by(&self, table: &Table, keys: &[TermId], cx: &Context) -> Result<Table, ExecError> {
+    fn split_by_nodes(&self, table: &Table, cx: &Context) -> Result<Table, ExecError> {
         let here = self.forks.here();
         let mut by_node: Vec<Vec<u32>> = vec![Vec::new(); self.forks.nodes() as usize];
-        for (row, key) in keys.iter().enumerate() {
-            let node = match *key {
-                TermId::NONE => here,
-                key => self.forks.node_of(key),
-            };
+        for (row, node) in self.nodes.iter().enumerate() {
             by_node[node.0 as usize].push(row as u32);
         }
         let own = table.gather_whole(&by_node[here.0 as usize]);

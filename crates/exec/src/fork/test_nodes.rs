@@ -7,10 +7,11 @@ use jindou_model::{NodeId, SnapshotNumber, TermId};
 use jindou_plan::physical::{PlannedStep, Var};
 
 use super::chain::{Encoded, ForkedChain, Lent, Rest, Shape, Steps};
+use super::decide::lists_ahead;
 use super::inbox::Inbox;
 use super::messages::{ForkNode, MessageLimits, Messages};
 use super::replies::Replies;
-use super::{Arrived, ForkPolicy, ForkSettings, Forks, Resources, SubQuery};
+use super::{Arrived, ForkPolicy, ForkSettings, Forks, MessageCost, Resources, SubQuery};
 use crate::context::{CancellationToken, Context, Limits};
 use crate::table::{Table, VarSet};
 use crate::test_world::{Empty, World};
@@ -81,8 +82,8 @@ impl Forks for Alone {
         }
     }
 
-    fn reads_per_message(&self) -> u32 {
-        1
+    fn message_cost(&self) -> MessageCost {
+        MessageCost { reads: 1, rows: 1 }
     }
 
     fn send(&self, _: NodeId, _: SubQuery) {
@@ -175,6 +176,7 @@ impl TestNodes {
         needed: &[Var],
     ) -> ForkedChain {
         ForkedChain {
+            lists_ahead: lists_ahead(&steps, 1.0),
             steps: Arc::new(Steps::Planned(steps.into())),
             needed: needed.iter().copied().collect::<VarSet>(),
             shape: Shape {

@@ -76,12 +76,13 @@ impl Bind {
             return;
         };
         let here = forks.here();
+        let mut nodes = Vec::new();
+        forks.nodes_of(values, &mut nodes);
         let mut kept = 0;
-        for place in 0..values.len() {
-            if forks.node_of(values[place]) == here {
-                (rows[kept], values[kept]) = (rows[place], values[place]);
-                kept += 1;
-            }
+        for (place, node) in nodes.iter().enumerate() {
+            // Written always, so that nothing is to be foreseen.
+            (rows[kept], values[kept]) = (rows[place], values[place]);
+            kept += usize::from(*node == here);
         }
         rows.truncate(kept);
         values.truncate(kept);

@@ -184,6 +184,17 @@ impl Snapshot {
         self
     }
 
+    /// True unless nothing changed since the base in a segment: the base has all its lists as they are.
+    #[must_use]
+    pub fn may_have_changes(
+        &self,
+        kind: LayerKind,
+        (predicate, direction): (PredicateId, Direction),
+    ) -> bool {
+        let delta = &self.delta.layers[kind as usize];
+        delta.segment(predicate, direction).is_some()
+    }
+
     /// True unless nothing changed since the base in the list of a key: the base has it as it is.
     #[must_use]
     pub fn may_have_changed(
