@@ -21,6 +21,9 @@ use crate::rows::Holder;
 
 /// Rows of a window, at most.
 const WINDOW: usize = 1024;
+/// Rows of a window of which the lengths of the lists are asked first; of the next ones, twice as many, and so on, until
+/// there is no room for more.
+const FIRST_LENGTHS: usize = 64;
 
 /// What is asked for.
 struct Asked<'a> {
@@ -223,8 +226,7 @@ impl Sharded {
             to: from,
             reason: Some(reason),
         };
-        let rows = from.key..end;
-        let walked = match self.walked(asked, rows.clone()) {
+        let walked = match self.walked(asked, from.key..end, room) {
             Ok(walked) => walked,
             Err(reason) => return nothing(reason),
         };
@@ -235,21 +237,33 @@ impl Sharded {
         }
     }
 
-    /// Which list of each row is walked: the shortest.
-    fn walked(&self, asked: &Asked<'_>, rows: Range<usize>) -> Result<Vec<usize>, Unavailable> {
-        let mut walked = vec![0; rows.len()];
+    /// Which list of each row is walked, the shortest; of the first rows, for which there is room.
+    fn walked(
+        &self,
+        asked: &Asked<'_>,
+        rows: Range<usize>,
+        room: usize,
+    ) -> Result<Vec<usize>, Unavailable> {
         if asked.lists.len() == 1 {
-            return Ok(walked);
+            return Ok(vec![0; rows.len()]);
         }
-        let mut shortest = vec![u64::MAX; rows.len()];
-        for (number, list) in asked.lists.iter().enumerate() {
-            let keys = &list.keys[rows.clone()];
-            let lengths = self.lengths(asked.graph, &Lists { keys, ..*list })?;
-            for (row, length) in lengths.into_iter().enumerate() {
-                if length < shortest[row] {
-                    (shortest[row], walked[row]) = (length, number);
+        let mut walked = Vec::with_capacity(rows.len());
+        let (mut next, mut ids, mut many) = (rows.start, 0, FIRST_LENGTHS);
+        while next < rows.end && ids < room as u64 {
+            let some = next..rows.end.min(next + many);
+            let mut shortest = vec![(u64::MAX, 0); some.len()];
+            for (number, list) in asked.lists.iter().enumerate() {
+                let keys = &list.keys[some.clone()];
+                let lengths = self.lengths(asked.graph, &Lists { keys, ..*list })?;
+                for (row, length) in lengths.into_iter().enumerate() {
+                    if length < shortest[row].0 {
+                        shortest[row] = (length, number);
+                    }
                 }
             }
+            ids += shortest.iter().map(|(length, _)| length).sum::<u64>();
+            walked.extend(shortest.iter().map(|(_, number)| number));
+            (next, many) = (some.end, 2 * many);
         }
         Ok(walked)
     }

@@ -35,6 +35,8 @@ use segment::{Reads, RemoteSegment};
 
 /// Keys whose lists are read together.
 const KEYS_AT_ONCE: usize = 1024;
+/// Keys of which the bounds of the lists are read first, where those may not all be followed.
+const FIRST_KEYS: usize = 64;
 /// Neighbours of a list up to which it is read to see what it holds; the nodes of longer ones are asked.
 const SEARCHED_LIST: u64 = 1024;
 
@@ -265,6 +267,25 @@ impl OneSided {
         locate().map_err(|error: FabricError| self.not_read(&error, of, keys))
     }
 
+    /// As [`OneSided::locate`] of the first keys, those of which the lists have so many neighbours.
+    fn locate_some<'a>(
+        &self,
+        of: &ReadLists<'a>,
+        keys: &[TermId],
+        room: u64,
+    ) -> Result<Located<'a>, NotRead> {
+        let mut located = self.locate(of, &keys[..keys.len().min(FIRST_KEYS)])?;
+        let mut ids: u64 = located.iter().map(|(_, list)| length(list)).sum();
+        while located.len() < keys.len() && ids < room {
+            // Twice as many as were located.
+            let end = keys.len().min(3 * located.len());
+            let more = self.locate(of, &keys[located.len()..end])?;
+            ids += more.iter().map(|(_, list)| length(list)).sum::<u64>();
+            located.extend(more);
+        }
+        Ok(located)
+    }
+
     /// Reads some lists, whole or in part, together.
     fn read(
         &self,
@@ -316,7 +337,7 @@ impl OneSided {
             let room = budget - out.len();
             let end = count.min(cursor.key + KEYS_AT_ONCE);
             let keys = &of.list.keys[cursor.key..end];
-            let located = self.locate(of, keys)?;
+            let located = self.locate_some(of, keys, room as u64)?;
             let (lists, next) = fitting(*cursor, located, room as u64);
             let first = cursor.key;
             self.read(of, &lists, keys, &mut |place, ids| {
