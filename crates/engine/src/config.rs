@@ -90,6 +90,9 @@ pub struct Config {
     /// So many rows of a heavy query, or more, that go on at the node where they are, go on at another of its threads
     /// if one may help. Default: 256.
     pub fork_lend_rows: usize,
+    /// While another node of its cluster is away, a node that has a whole copy of the store answers queries from that
+    /// alone. To be switched off in tests, where those that need what the other has then fail. Default: on.
+    pub stands_in: bool,
     /// Sub-queries of logical nodes, and what they find, go as messages of so many bytes, as between
     /// processes. Default: they are handed over as they are.
     pub fork_messages: Option<MessageLimits>,
@@ -317,6 +320,7 @@ impl Default for Config {
             fork_history_bytes: ForkSettings::default().history_bytes,
             fork_lend_rows: ForkSettings::default().lend_rows,
             splits_scans: true,
+            stands_in: true,
             fork_messages: None,
             between_shards: None,
             deal_terms: false,
@@ -419,6 +423,8 @@ pub struct QueryOptions {
     pub threads: Option<usize>,
     /// How other nodes of a cluster take what they get of it: a light query that sends them many rows turns heavy.
     pub class: QueryClass,
+    /// Asks no other node of a cluster, where this one has a whole copy of the store.
+    pub alone: bool,
     /// What relative IRIs in the query are resolved against.
     pub base: Option<NamedNode>,
     /// Which endpoints SERVICE may call; the database's setting must allow them, too.

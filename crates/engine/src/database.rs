@@ -556,7 +556,7 @@ impl Database {
             let inner = &*self.inner;
             let seed = inner.next_seed();
             let results = Running::start(
-                (inner.shards).asked(Arc::clone(&graph), &inner.config, options.class)?,
+                (inner.shards).asked(Arc::clone(&graph), &inner.config, &options)?,
                 prepared,
                 &options,
                 &inner.config,

@@ -553,6 +553,17 @@ impl From<SyntaxError> for EngineError {
     }
 }
 
+impl EngineError {
+    /// True if a node of the cluster that the query needed was lost, or did not have its snapshot.
+    #[must_use]
+    pub fn is_of_other_node(&self) -> bool {
+        matches!(
+            self,
+            Self::ShardLost { .. } | Self::NodeLost { .. } | Self::SnapshotGone
+        )
+    }
+}
+
 impl From<ExecError> for EngineError {
     fn from(error: ExecError) -> Self {
         match error {

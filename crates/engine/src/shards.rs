@@ -32,7 +32,7 @@ pub(crate) use self::holders::Holders;
 use self::nodes::{Nodes, NodesError, ReadShards, Rows, TermParts};
 use self::terms::PartOfWhole;
 use crate::EngineError;
-use crate::config::{Between, BetweenShards, BetweenTerms, Config};
+use crate::config::{Between, BetweenShards, BetweenTerms, Config, QueryOptions};
 use crate::graph::StoredGraph;
 
 /// What a query asks.
@@ -120,7 +120,7 @@ impl LastShards {
         }
     }
 
-    /// What queries of a graph ask that are of a class, each at the next node.
+    /// What queries of a graph ask, each at the next node.
     ///
     /// # Errors
     /// As [`LastShards::source`].
@@ -128,15 +128,19 @@ impl LastShards {
         &self,
         graph: Arc<StoredGraph>,
         config: &Config,
-        class: QueryClass,
+        options: &QueryOptions,
     ) -> Result<Asked, EngineError> {
         #[cfg(target_os = "linux")]
         if let Some(membership) = self.membership() {
+            if membership.answers_alone(&graph, options.alone)? {
+                let source = before(Arc::clone(&graph) as _, config);
+                return Ok(Asked::in_place(graph, source));
+            }
             let SeenGraph {
                 source,
                 terms,
                 forks,
-            } = membership.seen(&graph, class)?;
+            } = membership.seen(&graph, options.class)?;
             let is_part = graph.snapshot.base().node_part().is_some();
             let dealt = (config.deal_terms || is_part).then_some(terms);
             return Ok(Asked {
@@ -294,7 +298,7 @@ impl LastShards {
             let source = before(Arc::clone(&graph) as _, config);
             return Ok(Asked::in_place(graph, source));
         }
-        self.asked(graph, config, QueryClass::Light)
+        self.asked(graph, config, &QueryOptions::default())
     }
 
     /// True if the process is a node of a cluster.

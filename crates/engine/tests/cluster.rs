@@ -139,6 +139,8 @@ impl Node<'_> {
         let mut config = Config::default();
         config.fork_policy = self.policy;
         config.deal_terms = self.deal_terms;
+        // What needs a node that is away fails.
+        config.stands_in = false;
         (self.set)(&mut config);
         let database = Database::open_to_read(self.location, config)?;
         database.join(ClusterOptions {
@@ -455,6 +457,46 @@ fn a_node_that_goes_takes_its_shards_along_and_brings_them_back() {
                 assert_eq!(&rows(database, query).unwrap(), expected, "{query}");
             }
         }
+    }
+}
+
+#[test]
+fn a_node_with_a_whole_copy_answers_alone_while_another_is_away() {
+    let folder = store();
+    let location = folder.path().join("store");
+    for policy in [ForkPolicy::Dynamic, ForkPolicy::ForkJoin] {
+        let peers = list(NODES);
+        let set: Set = |config| config.stands_in = true;
+        let mut nodes = cluster_with((&location, &peers), (policy, true), set);
+        let answers = |nodes: &[Database]| -> Vec<Vec<String>> {
+            let of_node = |node| QUERIES.iter().map(move |query| rows(node, query));
+            let answers = nodes.iter().flat_map(of_node);
+            answers.map(|found| found.expect("an answer")).collect()
+        };
+        let before = answers(&nodes[..2]);
+        drop(nodes.pop());
+        let gone = format!("n{}", NODES - 1);
+        for database in &nodes {
+            wait_for(database, &gone, false);
+            assert!(database.can_answer_alone());
+        }
+        let reads = nodes[0].remote_reads();
+        assert_eq!(answers(&nodes), before);
+        assert_eq!(nodes[0].remote_reads(), reads, "nobody is asked");
+        nodes.push(node(&location, &peers, &gone).start().expect("it starts"));
+        for database in &nodes {
+            assert!(
+                database.wait_for_cluster(PATIENCE),
+                "{:?}",
+                database.cluster()
+            );
+        }
+        assert_eq!(answers(&nodes[..2]), before);
+        assert_ne!(
+            nodes[0].remote_reads(),
+            reads,
+            "lists are read where they are"
+        );
     }
 }
 

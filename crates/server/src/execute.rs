@@ -284,6 +284,8 @@ impl Executor {
                 Ok(Some(Tried::Apart))
             }
             Err(Stop::Engine(EngineError::Timeout { .. })) if query.limit > budget => Ok(None),
+            // Another thread asks again.
+            Err(Stop::Engine(error)) if error.is_of_other_node() => Ok(Some(Tried::Apart)),
             Err(stop) => Err(self.refusal(stop, listed)),
         }
     }
@@ -440,7 +442,21 @@ impl Executor {
             ..query.options()
         };
         let began = Instant::now();
-        let result = guarded(|| run(&self.database, query, options, &mut sink)).map_err(|stop| {
+        let mut result = guarded(|| run(&self.database, query, options.clone(), &mut sink));
+        // Of what was found nothing was sent: the node's own copy answers it all, if it has a whole one.
+        if let Err(Stop::Engine(error)) = &result
+            && error.is_of_other_node()
+            && sink.has_sent_nothing()
+            && self.can_answer_alone()
+        {
+            let options = QueryOptions {
+                alone: true,
+                timeout: Some(left(started, query.limit)),
+                ..options
+            };
+            result = guarded(|| run(&self.database, query, options, &mut sink));
+        }
+        let result = result.map_err(|stop| {
             match stop {
                 // The limit the client knows, not what was left of it.
                 Stop::Engine(EngineError::Timeout { .. }) => {
@@ -462,6 +478,14 @@ impl Executor {
             Ok((rows, bytes)) => self.finished(Ending::Ok, listed, rows, bytes),
             Err(stop) => self.failed(stop, listed, sink),
         }
+    }
+
+    /// Whether this is a node of a cluster whose copy of the store can answer by itself.
+    fn can_answer_alone(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        return self.database.can_answer_alone();
+        #[cfg(not(target_os = "linux"))]
+        false
     }
 
     /// Tells the client that its query failed, as well as that can still be done.

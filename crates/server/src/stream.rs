@@ -121,6 +121,11 @@ impl Stream {
         self.bytes
     }
 
+    /// The answer has not begun.
+    pub(crate) fn has_sent_nothing(&self) -> bool {
+        self.head.is_some()
+    }
+
     /// Who waits for the answer to begin, if it has not.
     pub(crate) fn take_head(&mut self) -> Option<oneshot::Sender<Head>> {
         self.head.take()

@@ -81,6 +81,8 @@ pub trait MemberGraphs: Send + Sync {
 /// The links of a member, and what reads the shards of others by way of them.
 pub(super) struct Views {
     links: Vec<Option<Arc<PeerLink>>>,
+    /// All peers are there.
+    pub(super) are_complete: bool,
     /// By node: the bases of each.
     bases: Vec<Vec<Arc<PeerBase>>>,
     /// What reads them for graphs upon a base, by what that holds; the one that was asked for last first.
@@ -113,6 +115,7 @@ impl Views {
         Self {
             bases: links.iter().map(bases).collect(),
             links: links.to_vec(),
+            are_complete: links.iter().flatten().count() + 1 == nodes,
             readers: Mutex::default(),
             message_cost: match links.iter().flatten().all(|link| link.is_mapped) {
                 true => message_cost::of_mapped(nodes),

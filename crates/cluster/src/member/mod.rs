@@ -260,6 +260,12 @@ impl Member {
         }
     }
 
+    /// Whether queries that begin now find all nodes there.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.views.read().are_complete
+    }
+
     /// How it is with each node.
     #[must_use]
     pub fn status(&self) -> Vec<MemberStatus> {

@@ -45,6 +45,8 @@ pub(crate) struct Membership {
     _publishing: Option<Publishing>,
     member: Arc<Member>,
     snapshots: Arc<Snapshots>,
+    /// As [`Config::stands_in`](crate::Config::stands_in).
+    stands_in: bool,
 }
 
 impl Membership {
@@ -54,6 +56,28 @@ impl Membership {
 
     pub(super) fn snapshots(&self) -> &Snapshots {
         &self.snapshots
+    }
+
+    /// Whether this node can answer queries of a graph alone: it has a whole copy.
+    fn can_answer_alone(&self, graph: &StoredGraph) -> bool {
+        self.stands_in && graph.snapshot.base().node_part().is_none()
+    }
+
+    /// Whether it does, as it `should` or another node is away.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFollowing`] of a copy that may not answer.
+    pub(super) fn answers_alone(
+        &self,
+        graph: &StoredGraph,
+        should: bool,
+    ) -> Result<bool, EngineError> {
+        let is_due = should || !self.member.is_complete();
+        let is_alone = is_due && self.can_answer_alone(graph);
+        if is_alone {
+            self.snapshots.check_that_it_may_answer()?;
+        }
+        Ok(is_alone)
     }
 
     /// A graph that readers see, with the shards of other nodes as queries of a class ask for them.
@@ -146,6 +170,7 @@ impl Membership {
             _publishing: publishing.transpose().map_err(refused)?,
             member,
             snapshots,
+            stands_in: inner.config.stands_in,
         };
         Ok((membership, listener))
     }
@@ -220,6 +245,16 @@ impl Database {
     pub fn cluster(&self) -> Option<Vec<MemberStatus>> {
         let membership = self.inner().shards.membership()?;
         Some(membership.member().status())
+    }
+
+    /// Whether a query that ended as a node was lost is answered if it is asked again
+    /// [alone](crate::QueryOptions::alone): this is a node of a cluster with a whole copy of the store.
+    #[must_use]
+    pub fn can_answer_alone(&self) -> bool {
+        let inner = self.inner();
+        let graph = inner.graph.load_full();
+        let membership = inner.shards.membership();
+        membership.is_some_and(|membership| membership.can_answer_alone(&graph))
     }
 
     /// Waits until all nodes of the cluster are there, or for so long; true if they are, and where this is
