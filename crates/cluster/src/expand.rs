@@ -21,6 +21,9 @@ use crate::rows::Holder;
 
 /// Rows of a window, at most.
 const WINDOW: usize = 1024;
+/// Rows that one call follows, or few more, unless several lists of each are to be intersected that loads of this
+/// process reach: its caller looks at its limits after that, whatever was found.
+const MOST_FOLLOWED: usize = 1024;
 /// Rows of a window of which the lengths of the lists are asked first; of the next ones, twice as many, and so on, until
 /// there is no room for more.
 const FIRST_LENGTHS: usize = 64;
@@ -99,7 +102,9 @@ impl Sharded {
         let count = lists.first().map_or(0, |list| list.keys.len());
         let begin = *cursor;
         let mut is_alone = cursor.offset > 0;
-        while cursor.key < count && out.len() < budget {
+        let mut followed = 0;
+        while cursor.key < count && out.len() < budget && followed < MOST_FOLLOWED {
+            let first = cursor.key;
             let room = budget - out.len();
             let end = match is_alone {
                 true => cursor.key + 1,
@@ -108,8 +113,12 @@ impl Sharded {
             if let Some((read, list, reader)) = self.read_whole(&asked, cursor.key..end) {
                 let before = *cursor;
                 let found = (&mut *rows, &mut *out);
-                match reader.expand(read, &list, cursor, allowed, budget, found) {
+                let expanded = reader.expand(read, &list, cursor, allowed, budget, found);
+                followed += cursor.key - first;
+                match expanded {
                     Ok(()) if *cursor == before => return Ok(()),
+                    // There was no room for the rest.
+                    Ok(()) if cursor.key < end => return Ok(()),
                     Ok(()) => is_alone = cursor.offset > 0,
                     Err(why) if *cursor == begin => return Err(why),
                     Err(_) => return Ok(()),
@@ -133,7 +142,12 @@ impl Sharded {
             let was_alone = end == cursor.key + 1;
             let has_moved = found.to != *cursor;
             *cursor = found.to;
+            followed += cursor.key - first;
             is_alone = cursor.offset > 0 || !has_moved;
+            if has_moved && cursor.key < end {
+                // There was no room for the rest, whose lengths would be asked for again for what is left of it.
+                return Ok(());
+            }
             match found.reason {
                 // What is there may be all that the caller needs.
                 _ if has_moved => {}

@@ -333,11 +333,13 @@ impl OneSided {
             return self.expand_near(of, cursor, allowed, budget, (rows, out));
         }
         let count = of.list.keys.len();
-        while cursor.key < count && out.len() < budget {
+        let most = count.min(cursor.key + KEYS_AT_ONCE);
+        while cursor.key < most && out.len() < budget {
             let room = budget - out.len();
-            let end = count.min(cursor.key + KEYS_AT_ONCE);
+            let end = most;
             let keys = &of.list.keys[cursor.key..end];
             let located = self.locate_some(of, keys, room as u64)?;
+            let known = cursor.key + located.len();
             let (lists, next) = fitting(*cursor, located, room as u64);
             let first = cursor.key;
             self.read(of, &lists, keys, &mut |place, ids| {
@@ -346,8 +348,9 @@ impl OneSided {
                 rows.resize(rows.len() + (out.len() - before), (first + place) as u32);
             })?;
             *cursor = next;
-            // The places of one list may be shared out: see `GraphSource::expand`.
-            if count == 1 {
+            // The places of one list may be shared out: see `GraphSource::expand`. And where there was no room for all
+            // lists that were located, they are not located again for what is left of it.
+            if count == 1 || cursor.key < known {
                 break;
             }
         }

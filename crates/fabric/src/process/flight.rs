@@ -49,10 +49,18 @@ const SMALL_PART: usize = 16;
 /// Operations by the message that they go with.
 pub(super) struct Messages {
     messages: Vec<Message>,
-    /// Words of data of the last message.
-    words: usize,
+    /// The last message to each peer.
+    open: Vec<Open>,
     /// Divides the data and the operations that peers accept in one message.
     part: usize,
+}
+
+/// A message that may have room.
+struct Open {
+    /// Its place.
+    message: usize,
+    /// Words of data of it.
+    words: usize,
 }
 
 impl Default for Messages {
@@ -61,7 +69,7 @@ impl Default for Messages {
     fn default() -> Self {
         Self {
             messages: Vec::new(),
-            words: 0,
+            open: Vec::new(),
             part: if runs_when_idle() {
                 SMALL_PART
             } else {
@@ -87,18 +95,27 @@ impl Messages {
         MESSAGE_WORDS / self.part
     }
 
-    /// Adds an operation for a peer. Those that follow each other for one peer share a message.
+    /// Adds an operation for a peer. Those for one peer share messages, whatever comes between them for others.
     pub(super) fn add(&mut self, peer: &Arc<Peer>, item: Item) {
-        self.words += item.words();
-        if let Some(last) = self.messages.last_mut()
-            && Arc::ptr_eq(&last.peer, peer)
-            && self.words <= MESSAGE_WORDS / self.part
-            && last.items.len() < MESSAGE_ITEMS / self.part
-        {
-            last.items.push(item);
-            return;
+        let is_to_peer = |open: &Open| Arc::ptr_eq(&self.messages[open.message].peer, peer);
+        let known = self.open.iter().rposition(is_to_peer);
+        if let Some(place) = known {
+            let Open { message, words } = &mut self.open[place];
+            let message = &mut self.messages[*message];
+            let with_it = *words + item.words();
+            if with_it <= MESSAGE_WORDS / self.part
+                && message.items.len() < MESSAGE_ITEMS / self.part
+            {
+                message.items.push(item);
+                *words = with_it;
+                return;
+            }
+            self.open.swap_remove(place);
         }
-        self.words = item.words();
+        self.open.push(Open {
+            message: self.messages.len(),
+            words: item.words(),
+        });
         self.messages.push(Message {
             peer: Arc::clone(peer),
             items: vec![item],
@@ -289,5 +306,50 @@ impl Drop for Waiting {
         if is_over {
             self.node.forget(self.flight.number);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::process::node::Carrier;
+    use crate::process::stream::Stream;
+    use crate::remote::NodeId;
+
+    #[test]
+    fn operations_for_peers_in_turn_share_a_message_each() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let peer = |number: u32| {
+            let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let carrier = Carrier::Stream(Stream::new(socket).unwrap());
+            let is_lost = Arc::new(AtomicBool::new(false));
+            let node = NodeId(number);
+            Arc::new(Peer::new(node, 1, carrier, is_lost, None, None))
+        };
+        let peers = [1, 2, 3].map(peer);
+        let read = |place: usize| Item::Read {
+            number: 1,
+            offset: 8 * place as u64,
+            into: (place, 0),
+            length: 8,
+        };
+        let mut messages = Messages::default();
+        let most_items = MESSAGE_ITEMS / messages.part;
+        let reads = 3 * (most_items + 10);
+        for place in 0..reads {
+            messages.add(&peers[place % 3], read(place));
+        }
+        let sizes: Vec<(u32, usize)> = messages
+            .messages
+            .iter()
+            .map(|message| (message.peer.node().0, message.items.len()))
+            .collect();
+        let expected = [1, 2, 3].map(|node| (node, most_items));
+        let rest = [1, 2, 3].map(|node| (node, 10));
+        assert_eq!(sizes, [expected, rest].concat());
+        assert!(messages.only_peer().is_none());
     }
 }
