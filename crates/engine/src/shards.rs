@@ -132,15 +132,16 @@ impl LastShards {
     ) -> Result<Asked, EngineError> {
         #[cfg(target_os = "linux")]
         if let Some(membership) = self.membership() {
-            if membership.answers_alone(&graph, options.alone)? {
+            let seen = membership.seen_unless_alone(&graph, options.class, options.alone)?;
+            let Some(seen) = seen else {
                 let source = before(Arc::clone(&graph) as _, config);
                 return Ok(Asked::in_place(graph, source));
-            }
+            };
             let SeenGraph {
                 source,
                 terms,
                 forks,
-            } = membership.seen(&graph, options.class)?;
+            } = seen;
             let is_part = graph.snapshot.base().node_part().is_some();
             let dealt = (config.deal_terms || is_part).then_some(terms);
             return Ok(Asked {

@@ -63,21 +63,26 @@ impl Membership {
         self.stands_in && graph.snapshot.base().node_part().is_none()
     }
 
-    /// Whether it does, as it `should` or another node is away.
+    /// A graph for a query, as [`Membership::seen`]; none if this node answers it alone: it can, and `should`, another
+    /// node is away, or the shards of a base that was merged are being cut.
     ///
     /// # Errors
-    /// [`EngineError::NotFollowing`] of a copy that may not answer.
-    pub(super) fn answers_alone(
+    /// As [`Membership::seen`], and [`EngineError::NotFollowing`] of a copy that may not answer.
+    pub(super) fn seen_unless_alone(
         &self,
-        graph: &StoredGraph,
+        graph: &Arc<StoredGraph>,
+        class: QueryClass,
         should: bool,
-    ) -> Result<bool, EngineError> {
-        let is_due = should || !self.member.is_complete();
-        let is_alone = is_due && self.can_answer_alone(graph);
-        if is_alone {
-            self.snapshots.check_that_it_may_answer()?;
+    ) -> Result<Option<SeenGraph>, EngineError> {
+        if !self.can_answer_alone(graph) {
+            return self.seen(graph, class).map(Some);
         }
-        Ok(is_alone)
+        if should || !self.member.is_complete() {
+            self.snapshots.check_that_it_may_answer()?;
+            return Ok(None);
+        }
+        let own = self.snapshots.own_soon(graph)?;
+        Ok(own.map(|own| self.member.seen(&own, class)))
     }
 
     /// A graph that readers see, with the shards of other nodes as queries of a class ask for them.

@@ -33,6 +33,8 @@ const STANDING_PATIENCE: Duration = Duration::from_secs(5);
 /// Bases that others read: the last one, and the one before for queries that began with it, and for nodes that have not
 /// merged yet.
 const MOST_BASES: usize = 2;
+/// How long a query that may be answered otherwise waits for who brings a base that is cut to its snapshot.
+const CUT_PATIENCE: Duration = Duration::from_millis(5);
 /// Snapshots that are kept in shards.
 const MOST_CUT: usize = 64;
 /// Snapshots that another node may have kept.
@@ -200,15 +202,33 @@ impl Snapshots {
         Ok(own)
     }
 
+    /// As [`Snapshots::own`], if that need not wait until a base is cut.
+    ///
+    /// # Errors
+    /// As [`Snapshots::own`].
+    pub(super) fn own_soon(
+        &self,
+        graph: &Arc<StoredGraph>,
+    ) -> Result<Option<Arc<OwnGraph>>, EngineError> {
+        self.check_that_it_may_answer()?;
+        if let Some(own) = self.state.lock().made_of(&graph.snapshot) {
+            return Ok(Some(own));
+        }
+        let Some(mut cuts) = self.cuts.try_lock_for(CUT_PATIENCE) else {
+            return Ok(None);
+        };
+        let is_cut = known_place(&mut cuts, &graph.snapshot).is_some();
+        drop(cuts);
+        is_cut.then(|| self.own(graph)).transpose()
+    }
+
     /// The place of the base of a snapshot among those that are cut, which is brought to that snapshot.
     fn place_of(
         &self,
         cuts: &mut VecDeque<OwnCut>,
         snapshot: &Snapshot,
     ) -> Result<usize, EngineError> {
-        let known = (0..cuts.len()).find_map(|place| Some((place, cuts[place].cut.at(snapshot)?)));
-        if let Some((place, cut)) = known {
-            cuts[place].cut = cut;
+        if let Some(place) = known_place(cuts, snapshot) {
             return Ok(place);
         }
         let age = age_of(snapshot);
@@ -348,6 +368,14 @@ impl Snapshots {
         let offered = cuts[place].offered.clone();
         Ok(offered.expect("the last base is offered"))
     }
+}
+
+/// The place of the base of a snapshot, which is brought to that, if it is cut.
+fn known_place(cuts: &mut VecDeque<OwnCut>, snapshot: &Snapshot) -> Option<usize> {
+    let known = (0..cuts.len()).find_map(|place| Some((place, cuts[place].cut.at(snapshot)?)));
+    let (place, cut) = known?;
+    cuts[place].cut = cut;
+    Some(place)
 }
 
 /// What others may read of a base in shards; what they may `before` stays as it is where it is the same memory.
@@ -493,7 +521,14 @@ mod tests {
             insert(round);
             snapshots.note(&database.graph().snapshot);
             assert_eq!(snapshots.wait_for_base(round), Some(round + 1));
+            // Until it is cut, queries that may be answered otherwise do not wait for that.
+            let after = database.graph();
+            assert!(snapshots.own_soon(&after).unwrap().is_none());
+            let cutting = snapshots.cuts.lock();
+            assert!(snapshots.own_soon(&after).unwrap().is_none());
+            drop(cutting);
             let base = snapshots.last_base().unwrap();
+            assert!(snapshots.own_soon(&after).unwrap().is_some());
             regions = regions.max(base.shards[0].1.regions());
             offered.push(Arc::downgrade(&base.shards[0].1));
             drop(base);
