@@ -42,6 +42,8 @@ pub struct OwnGraph {
     pub changes: Arc<dyn ChangedLists>,
     /// The characteristic sets.
     pub shared: Arc<dyn GraphSource>,
+    /// All of it, where the node has a whole copy.
+    pub whole: Option<Arc<dyn GraphSource>>,
     /// The terms; none where the node has its part of them only.
     pub terms: Option<Arc<dyn TermSource>>,
     /// What it has of them, of which others may ask.

@@ -18,11 +18,11 @@ mod waiting;
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jindou_exec::{
-    ExecError, ForkNode, ForkSettings, Forks, GraphSource, MessageCost, Messages, QueryClass,
-    SubQuery, TermSource,
+    ExecError, ForkNode, ForkPolicy, ForkSettings, Forks, GraphSource, MessageCost, Messages,
+    QueryClass, SubQuery, TermSource,
 };
 use jindou_fabric::FabricError;
 use jindou_fabric::process::ProcessFabric;
@@ -74,6 +74,8 @@ pub struct MemberOptions {
     /// Bytes that this node remembers of the terms of others at one snapshot, where it has its part of the dictionary
     /// only.
     pub dealt_terms_bytes: usize,
+    /// While another node is away, sub-queries go on in a whole copy of the store that this one has.
+    pub stands_in: bool,
     /// What links have in common.
     pub link: LinkOptions,
     /// What may wait to be sent to a node.
@@ -115,6 +117,8 @@ pub struct Member {
     connected: Mutex<Vec<u64>>,
     /// What reads the shards of others by way of these.
     views: RwLock<Arc<Views>>,
+    /// When a query missed a node last.
+    missed: Mutex<Option<Instant>>,
     /// Graphs that keep how they were seen.
     seen: Mutex<Vec<Weak<OwnGraph>>>,
     /// Who else sends messages over them.
@@ -122,6 +126,10 @@ pub struct Member {
     meeting: Arc<Meeting>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
+
+/// How long queries do without the other nodes once one was missed: as long as its end is noticed in, or all others have
+/// met it.
+const MISSED: Duration = Duration::from_secs(1);
 
 /// A link that broke, as the memory of its peer cannot be opened.
 struct Broken {
@@ -218,6 +226,7 @@ impl Member {
                 links: Mutex::new((0..nodes).map(|_| None).collect()),
                 connected: Mutex::new(vec![0; nodes]),
                 views: RwLock::new(Arc::new(alone)),
+                missed: Mutex::default(),
                 seen: Mutex::default(),
                 users: UserLinks::new(user, nodes),
                 threads: Mutex::default(),
@@ -252,6 +261,7 @@ impl Member {
             member,
             seen,
             graph,
+            stays: false,
         };
         SeenGraph {
             source,
@@ -260,10 +270,39 @@ impl Member {
         }
     }
 
-    /// Whether queries that begin now find all nodes there.
+    /// A graph as sub-queries of others meet it here. While a node is away that they may need, and this one has a whole
+    /// copy, all that they read is in that, and their rows go nowhere: nodes come and go at other times for each other.
+    fn seen_by_others(self: &Arc<Self>, graph: &Arc<OwnGraph>, class: QueryClass) -> SeenGraph {
+        let seen = self.see(graph);
+        let whole = graph.whole.as_ref().zip(graph.terms.as_ref());
+        let whole = whole.filter(|_| self.options.stands_in && !seen.views.are_complete);
+        let Some((source, terms)) = whole else {
+            return self.seen(graph, class);
+        };
+        let (member, own) = (Arc::clone(self), Arc::clone(graph));
+        SeenGraph {
+            source: Arc::clone(source),
+            terms: Arc::clone(terms),
+            forks: Arc::new(AtMember {
+                member,
+                seen,
+                graph: own,
+                stays: true,
+            }),
+        }
+    }
+
+    /// Whether queries that begin now find all nodes there, as far as is known: one that a query missed may not be there
+    /// for others either, and is looked for again a little later.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.views.read().are_complete
+        let is_missing = |missed: Instant| missed.elapsed() < MISSED;
+        self.views.read().are_complete && !self.missed.lock().is_some_and(is_missing)
+    }
+
+    /// A query missed a node.
+    pub fn miss(&self) {
+        *self.missed.lock() = Some(Instant::now());
     }
 
     /// How it is with each node.
@@ -506,7 +545,7 @@ impl Member {
                 let _held = held;
                 match member.graph_of(arrived.snapshot()) {
                     Ok(graph) => {
-                        let seen = member.seen(&graph, class);
+                        let seen = member.seen_by_others(&graph, class);
                         let resources =
                             (member.options.forks).resources(seen.source, &seen.terms, seen.forks);
                         arrived.run(resources);
@@ -568,6 +607,8 @@ struct AtMember {
     seen: Arc<Seen>,
     /// In use for as long as the query is.
     graph: Arc<OwnGraph>,
+    /// No rows go to other nodes.
+    stays: bool,
 }
 
 impl Forks for AtMember {
@@ -591,7 +632,11 @@ impl Forks for AtMember {
     }
 
     fn settings(&self) -> ForkSettings {
-        self.member.options.settings
+        let mut settings = self.member.options.settings;
+        if self.stays {
+            settings.policy = ForkPolicy::InPlace;
+        }
+        settings
     }
 
     fn message_cost(&self) -> MessageCost {

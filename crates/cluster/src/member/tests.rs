@@ -105,6 +105,7 @@ fn start(
             spill: SpillLimits::off(),
             memory_pool: None,
         },
+        stands_in: true,
         link: LinkOptions::default(),
         mail: MailLimits::default(),
         meet_within: LONG,

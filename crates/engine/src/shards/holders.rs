@@ -26,8 +26,13 @@ impl Holders {
         }
     }
 
-    /// The error with the name of the node that it is about, or that has the shard that it is about.
+    /// The error with the name of the node that it is about, or that has the shard that it is about. Where one was lost
+    /// its member hears of it, which may have met that node's end with no more than this.
     pub(crate) fn name(&self, error: EngineError) -> EngineError {
+        #[cfg(target_os = "linux")]
+        if let Some(member) = self.member.as_ref().filter(|_| error.is_of_other_node()) {
+            member.miss();
+        }
         match error {
             EngineError::ShardLost { shard, node: None } => EngineError::ShardLost {
                 shard,

@@ -158,6 +158,7 @@ impl Membership {
                     memory_pool: config.memory_pool.clone(),
                 },
                 dealt_terms_bytes: config.dealt_terms_bytes,
+                stands_in: config.stands_in,
                 link: LinkOptions::default(),
                 mail: MailLimits::default(),
                 meet_within: MEET_WITHIN,

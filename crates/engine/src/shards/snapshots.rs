@@ -275,6 +275,7 @@ impl Snapshots {
             catalogue: Arc::clone(graph) as _,
             changes: Arc::clone(graph) as _,
             shared: source(&cut.shared),
+            whole: is_whole.then(|| Arc::clone(graph) as _),
             terms: is_whole.then(|| Arc::clone(graph) as _),
             part: match &self.dealt {
                 None => Arc::clone(graph) as _,
