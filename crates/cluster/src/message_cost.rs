@@ -20,8 +20,8 @@ pub const MESSAGE_COST_BY_TCP: MessageCost = MessageCost {
     rows: ROWS,
 };
 
-/// Of so many nodes of one machine, whose memory is mapped, or is that of one process. Where there are fewer cores,
-/// their threads wait for each other.
+/// What a message takes between nodes of one machine, mapped or in one process. Where there are fewer cores than `nodes`,
+/// threads wait for each other, and messages take longer.
 pub(crate) fn of_mapped(nodes: usize) -> MessageCost {
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     let share = nodes.div_ceil(cores).max(1) as u32;

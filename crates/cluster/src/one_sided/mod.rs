@@ -267,7 +267,7 @@ impl OneSided {
         locate().map_err(|error: FabricError| self.not_read(&error, of, keys))
     }
 
-    /// As [`OneSided::locate`] of the first keys, those of which the lists have so many neighbours.
+    /// As [`OneSided::locate`], of as many of the first keys as it takes for their lists to fill the room, or more.
     fn locate_some<'a>(
         &self,
         of: &ReadLists<'a>,

@@ -25,20 +25,34 @@ pub(crate) fn is_made_ready(steps: &[PlannedStep], before: f64, forks: &dyn Fork
     match forks.settings().policy {
         ForkPolicy::InPlace => false,
         ForkPolicy::ForkJoin => true,
-        ForkPolicy::Dynamic => lists_ahead(steps, before)[0] * UNDERESTIMATE > cost_of_forks(forks),
+        ForkPolicy::Dynamic => lists_read(steps, before) * UNDERESTIMATE > cost_of_forks(forks),
     }
 }
 
-/// Lists that these steps are expected to read, of so many rows before the first, and one at least for each step: by
-/// step, those of it and all behind, and at the end none.
+/// How many lists each of these steps is expected to read, with so many rows before the first of them. Each is taken to
+/// have one row at least before it.
+fn lists_of_each(steps: &[PlannedStep], before: f64) -> impl DoubleEndedIterator<Item = f64> {
+    (0..steps.len()).map(move |place| {
+        let rows = match place.checked_sub(1) {
+            Some(last) => steps[last].rows,
+            None => before,
+        };
+        rows.max(1.0) * lists(&steps[place].step) as f64
+    })
+}
+
+/// How many lists these steps are expected to read.
+fn lists_read(steps: &[PlannedStep], before: f64) -> f64 {
+    lists_of_each(steps, before).sum()
+}
+
+/// For each step, how many lists it and those behind it are expected to read; and 0 for the end.
 pub(super) fn lists_ahead(steps: &[PlannedStep], before: f64) -> Vec<f64> {
-    let mut ahead = vec![0.0; steps.len() + 1];
-    for place in (0..steps.len()).rev() {
-        let rows = place
-            .checked_sub(1)
-            .map_or(before, |place| steps[place].rows);
-        ahead[place] = ahead[place + 1] + rows.max(1.0) * lists(&steps[place].step) as f64;
+    let mut ahead = vec![0.0];
+    for lists in lists_of_each(steps, before).rev() {
+        ahead.push(ahead[ahead.len() - 1] + lists);
     }
+    ahead.reverse();
     ahead
 }
 
@@ -142,7 +156,7 @@ pub(crate) fn forks_scan(steps: &[PlannedStep], forks: &dyn Forks) -> bool {
         ForkPolicy::Dynamic => {
             let found = RowsAhead {
                 before: first.rows,
-                lists: lists_ahead(&steps[1..], first.rows)[0],
+                lists: lists_read(&steps[1..], first.rows),
                 behind: steps[steps.len() - 1].rows,
             };
             found.saved(0.0, forks) > cost_of_forks(forks)
