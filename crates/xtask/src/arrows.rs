@@ -20,6 +20,7 @@ const PLACES: &[(&str, Place)] = &[
     ("syntax", Place::Layer(0)),
     ("dictionary", Place::Layer(1)),
     ("partition", Place::Layer(1)),
+    ("replication", Place::Layer(1)),
     ("store", Place::Layer(1)),
     ("plan", Place::Layer(1)),
     ("exec", Place::Layer(2)),

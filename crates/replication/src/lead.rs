@@ -1,0 +1,218 @@
+//! What does the leader know of the other copies, and when is a transaction everybody's?
+
+use std::collections::BTreeSet;
+
+use jindou_model::{NodeId, SnapshotNumber};
+
+use crate::message::Message;
+use crate::node::{Action, Replication};
+use crate::{Time, Timing};
+
+/// What another node has of the leader's log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Copy {
+    /// On its device.
+    has: SnapshotNumber,
+    /// What its readers see.
+    shows: SnapshotNumber,
+    /// Since when it has moved no further though it was to.
+    late_since: Option<Time>,
+    /// With what it will have caught up, and since when it is to have that.
+    goal: Option<(SnapshotNumber, Time)>,
+    /// It has caught up: transactions wait for it, so that it comes to have all, and may be called in sync.
+    is_awaited: bool,
+}
+
+impl Copy {
+    fn is_late(&self, now: Time, timing: &Timing) -> bool {
+        self.late_since
+            .is_some_and(|since| now >= since + timing.wait)
+    }
+
+    /// Notes what it is to catch up with next. It has caught up once that takes no longer than nodes wait for each other anyway.
+    fn catch_up(&mut self, now: Time, (committed, lease): (SnapshotNumber, Time)) {
+        match self.goal {
+            Some((goal, since)) if self.has.min(self.shows) >= goal => {
+                self.is_awaited |= now < since + lease;
+                self.goal = None;
+            }
+            Some(_) => {}
+            None => self.goal = Some((committed, now)),
+        }
+    }
+}
+
+impl Replication {
+    /// A node has the log of the leader of a term up to a snapshot on its device, and nothing else.
+    pub fn has(&mut self, now: Time, node: NodeId, term: u64, number: SnapshotNumber) {
+        if self.leads != Some(term) || !self.peers[node.0 as usize].is_linked {
+            return;
+        }
+        let committed = self.committed;
+        let peer = &mut self.peers[node.0 as usize];
+        match &mut peer.copy {
+            Some(copy) => {
+                if number > copy.has {
+                    (copy.has, copy.late_since) = (number, None);
+                }
+            }
+            none => {
+                *none = Some(Copy {
+                    has: number,
+                    shows: SnapshotNumber(0),
+                    late_since: None,
+                    goal: None,
+                    is_awaited: false,
+                });
+                let number = committed;
+                self.act(Action::Send(node, Message::Committed { term, number }));
+            }
+        }
+        self.settle(now);
+    }
+
+    /// A node takes nothing of the leader's log any more.
+    pub fn has_nothing(&mut self, node: NodeId) {
+        if let Some(peer) = self.peers.get_mut(node.0 as usize) {
+            peer.copy = None;
+        }
+    }
+
+    pub(crate) fn note_shown(
+        &mut self,
+        now: Time,
+        from: NodeId,
+        (term, number): (u64, SnapshotNumber),
+    ) {
+        if self.leads != Some(term) {
+            return;
+        }
+        let copy = self.peers.get_mut(from.0 as usize);
+        let Some(copy) = copy.and_then(|peer| peer.copy.as_mut()) else {
+            return;
+        };
+        if number > copy.shows {
+            (copy.shows, copy.late_since) = (number, None);
+        }
+        self.settle(now);
+    }
+
+    /// The other nodes that are in sync, or will be if what was proposed is kept.
+    fn others_in_sync(&self) -> BTreeSet<NodeId> {
+        let proposed = self.proposal.iter();
+        let proposed = proposed.flat_map(|proposal| &proposal.configuration.in_sync);
+        let all = self.known.configuration.in_sync.iter().chain(proposed);
+        all.copied().filter(|node| *node != self.here).collect()
+    }
+
+    /// The other nodes that transactions wait for.
+    fn awaited(&self) -> BTreeSet<NodeId> {
+        let mut all = self.others_in_sync();
+        let copies = self.peers.iter().map(|peer| peer.copy);
+        for (number, copy) in copies.enumerate() {
+            if copy.is_some_and(|copy| copy.is_awaited) {
+                all.insert(NodeId(number as u32));
+            }
+        }
+        all
+    }
+
+    /// Until when nobody else can lead.
+    pub(crate) fn led_until(&self) -> Option<Time> {
+        if !self.has_settled() {
+            return None;
+        }
+        self.leases_until()
+    }
+
+    fn leases_until(&self) -> Option<Time> {
+        let others = self.others_in_sync().into_iter();
+        let until = others.map(|node| self.peers[node.0 as usize].leases.until());
+        until.min().unwrap_or(Some(Time::MAX))
+    }
+
+    /// Whether the leader grants a node that it answers.
+    pub(crate) fn grants_to_copy(&self, now: Time, node: NodeId) -> bool {
+        let is_in_sync = self.known.configuration.in_sync.contains(&node);
+        is_in_sync && self.leases_until().is_some_and(|until| now < until)
+    }
+
+    /// What all nodes in sync have is committed, and what all of them show is answered.
+    pub(crate) fn settle(&mut self, now: Time) {
+        let Some(term) = self.leads else { return };
+        let others = self.awaited();
+        let copies = others.iter().map(|node| self.peers[node.0 as usize].copy);
+        let of_copies = |what: fn(&Copy) -> SnapshotNumber, own: SnapshotNumber| {
+            let all = copies.clone();
+            let least = all.map(|copy| copy.as_ref().map_or(SnapshotNumber(0), what));
+            least.min().map_or(own, |least| least.min(own))
+        };
+        let committed = of_copies(|copy| copy.has, self.last);
+        let shown = of_copies(|copy| copy.shows, self.shown);
+        if committed > self.committed {
+            self.commit(term, committed);
+        }
+        if shown > self.answered {
+            self.answered = shown;
+            self.act(Action::Answer(shown));
+        }
+        self.note_late(now, &others);
+    }
+
+    fn commit(&mut self, term: u64, number: SnapshotNumber) {
+        self.committed = number;
+        if number > self.shown {
+            self.act(Action::Show(number));
+        }
+        for node in (0..self.peers.len() as u32).map(NodeId) {
+            if self.peers[node.0 as usize].copy.is_some() {
+                self.act(Action::Send(node, Message::Committed { term, number }));
+            }
+        }
+    }
+
+    /// Notes since when others are waited for.
+    fn note_late(&mut self, now: Time, others: &BTreeSet<NodeId>) {
+        let (last, committed) = (self.last, self.committed);
+        for node in others {
+            if let Some(copy) = &mut self.peers[node.0 as usize].copy {
+                let is_behind = copy.has < last || copy.shows < committed;
+                copy.late_since = is_behind.then(|| copy.late_since.unwrap_or(now));
+            }
+        }
+    }
+
+    /// Has the configuration do without nodes that are silent or late, and with those that have caught up.
+    pub(crate) fn look_after_copies(&mut self, now: Time) {
+        let timing = self.timing;
+        let mut in_sync = self.known.configuration.in_sync.clone();
+        let (committed, answered) = (self.committed, self.answered);
+        for (number, peer) in self.peers.iter_mut().enumerate() {
+            let node = NodeId(number as u32);
+            if node == self.here {
+                continue;
+            }
+            let is_late = peer.copy.is_some_and(|copy| copy.is_late(now, &timing));
+            let is_there = peer.is_linked && !peer.leases.is_silent(now, &timing);
+            peer.is_suspended = !is_there || is_late;
+            let has_ended = peer.leases.has_ended(now, &timing);
+            if peer.is_suspended && has_ended {
+                in_sync.remove(&node);
+            }
+            let Some(copy) = &mut peer.copy else { continue };
+            if peer.is_suspended {
+                (copy.goal, copy.is_awaited) = (None, false);
+                continue;
+            }
+            copy.catch_up(now, (committed, timing.lease));
+            // It may lead, as it has what is committed, and answer, as it shows what clients were told of.
+            if copy.is_awaited && copy.has >= committed && copy.shows >= answered {
+                in_sync.insert(node);
+            }
+        }
+        if in_sync != self.known.configuration.in_sync {
+            let next = self.known.configuration.with(in_sync);
+            self.propose(now, next);
+        }
+    }
+}
