@@ -25,7 +25,7 @@ use crate::load::{self, LoadReport};
 use crate::merge::{Signal, Trouble, Which};
 use crate::prefixes::{self, Prefixes};
 use crate::query::{QueryResults, Running};
-use crate::replica::Role;
+use crate::replica::Group;
 use crate::request_memory::RequestMemory;
 use crate::shards::LastShards;
 use crate::statistics::{DatabaseStatistics, GraphSizes, QuadCounts};
@@ -52,13 +52,13 @@ pub struct Database {
 struct Open {
     signal: Arc<Signal>,
     pool: Arc<Pool>,
-    replica: Arc<OnceLock<Arc<Role>>>,
+    replica: Arc<OnceLock<Arc<Group>>>,
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        if let Some(role) = self.replica.get() {
-            role.stop();
+        if let Some(group) = self.replica.get() {
+            group.stop();
         }
         self.pool.stop();
         self.signal.stop();
@@ -95,7 +95,7 @@ pub(crate) struct Inner {
     pub(crate) streams: Streams,
     pub(crate) prefixes: Prefixes,
     /// The database's part among copies of its store, once it has one.
-    pub(crate) replica: Arc<OnceLock<Arc<Role>>>,
+    pub(crate) replica: Arc<OnceLock<Arc<Group>>>,
     pub(crate) config: Config,
     recovery: Recovery,
     /// The seed of the next query.
@@ -338,6 +338,7 @@ impl Database {
                 read_from,
                 published: Arc::clone(&streams.published),
                 told: None,
+                group: None,
                 leads: None,
                 has_run: false,
                 follows: false,
@@ -490,7 +491,7 @@ impl Database {
         let data = data.err().map(|error| Failure::Data {
             reason: error.to_string(),
         });
-        let followed = self.inner.follower().and_then(|follower| follower.ended());
+        let followed = self.inner.group().and_then(|group| group.ended().cloned());
         let followed = followed.map(|reason| Failure::Replication { reason });
         let failures = log.into_iter().chain(data).chain(merge);
         failures.chain(followed).collect()

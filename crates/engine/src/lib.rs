@@ -96,6 +96,7 @@ pub use jindou_model::TermId;
 pub use jindou_model::printable;
 pub use jindou_model::{NodeId, SnapshotNumber};
 pub use jindou_partition::{MapError, Shards, ShardsError};
+pub use jindou_replication::{Configuration, Timing, Versioned};
 pub use jindou_store::log::Fsync;
 pub use jindou_store::{DurabilityOptions, Recovery, StoreError, StoreFile};
 pub use jindou_stream::{
@@ -114,7 +115,10 @@ pub use prefixes::{PrefixError, PrefixTable};
 pub use progress::QueryProgress;
 pub use quads::GraphSelection;
 pub use query::QueryResults;
-pub use replica::{FollowerStatus, Replica, ReplicaOptions, ReplicaStatus, ReplicaWay, Standing};
+pub use replica::{
+    FollowerStatus, Keeper, KeeperError, Replica, ReplicaOptions, ReplicaStatus, ReplicaWay,
+    Standing, Told,
+};
 #[cfg(target_os = "linux")]
 pub use shards::member::ClusterOptions;
 pub use solutions::{Batch, Solution, Solutions, TermDecoder};

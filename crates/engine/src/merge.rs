@@ -597,7 +597,10 @@ impl Inner {
         let unused = self.streams.without_held(rebase.unused());
         let forgets = self.forget(&mut writer, &mut latest, &unused);
         writer.latest = latest.clone();
-        writer.tell();
+        match forgets {
+            true => writer.tell_of_next(),
+            false => writer.tell(),
+        }
         if forgets {
             self.forget_plans();
             drop(writer);
@@ -696,6 +699,13 @@ impl Inner {
         };
         drop(writer);
         DurableStore::write_checkpoint(&directory, &checkpoint)?;
+        if let Some(group) = self.group()
+            && !group.wait_until_committed(checkpoint.number())
+        {
+            // It has what may be given up yet. The log has all of it.
+            self.writer.lock().abandon();
+            return Ok(());
+        }
         let mut writer = self.writer.lock();
         match writer
             .store

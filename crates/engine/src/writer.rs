@@ -14,7 +14,7 @@ use jindou_store::{Directory, DurableStore, History, Snapshot, Stage, StoreError
 use crate::EngineError;
 use crate::database::Inner;
 use crate::graph::StoredGraph;
-use crate::replica::{FOLLOWER_WRITES, Leader};
+use crate::replica::{FOLLOWER_WRITES, Group, Leader};
 use crate::streams::{Published, Revocation};
 
 /// Hears of each snapshot.
@@ -37,6 +37,8 @@ pub(crate) struct Writer {
     pub(crate) read_from: Option<Arc<Directory>>,
     /// Who hears of each transaction.
     pub(crate) published: Arc<Published>,
+    /// The part that this has among copies of the store.
+    pub(crate) group: Option<Arc<Group>>,
     /// What sends each transaction to the copies of the store, where this one orders them.
     pub(crate) leads: Option<Arc<Leader>>,
     /// Told of each snapshot under the lock, so in their order, where others may ask for it by its number.
@@ -62,9 +64,15 @@ impl Writer {
     /// [`EngineError::Cluster`] where it follows another one.
     pub(crate) fn begin(&self) -> Result<Snapshot, EngineError> {
         self.check_opened_to_write()?;
+        self.check_orders()?;
+        self.begin_fold()
+    }
+
+    /// That no other node orders the transactions, which may have come about since one began.
+    fn check_orders(&self) -> Result<(), EngineError> {
         match self.follows {
             true => Err(EngineError::Cluster(FOLLOWER_WRITES)),
-            false => self.begin_fold(),
+            false => Ok(()),
         }
     }
 
@@ -188,6 +196,7 @@ impl Writer {
         mut changed: Snapshot,
         stages: Vec<Stage>,
     ) -> Result<Appended, EngineError> {
+        self.check_orders()?;
         self.revoke()?;
         // What it was made of may have been zeros.
         self.latest.base().check()?;
@@ -203,15 +212,15 @@ impl Writer {
             self.published.note(&self.latest, &changed);
         }
         self.latest = changed.clone();
-        self.tell();
+        self.tell_of_next();
         Ok(Appended {
             snapshot: changed,
             place: self.last.clone(),
         })
     }
 
-    /// Notes that this process makes the snapshots from this one on, where the store is a copy of a cluster, or
-    /// `is_copy` from now on.
+    /// Notes that this process makes the snapshots from this one on, where the store is or was a copy of a cluster:
+    /// as the one that leads all copies (`is_copy`), or alone.
     ///
     /// # Errors
     /// As [`Writer::append`].
@@ -224,7 +233,10 @@ impl Writer {
             let directory = store.directory();
             let known = History::read(directory)?;
             if known.is_some() || is_copy {
-                let written = known.unwrap_or_default().with_run(first).write(directory);
+                let written = known
+                    .unwrap_or_default()
+                    .with_run(first, is_copy)
+                    .write(directory);
                 written.map_err(|error| self.refused(error))?;
             }
         }
@@ -279,8 +291,16 @@ impl Writer {
             }
         }
         self.latest = next;
-        self.tell();
+        self.tell_of_next();
         Ok(self.unchanged())
+    }
+
+    /// Tells of the latest snapshot, which a transaction has just led to.
+    pub(crate) fn tell_of_next(&self) {
+        if let Some(group) = &self.group {
+            group.note(&self.latest);
+        }
+        self.tell();
     }
 
     /// Tells of the latest snapshot.
@@ -382,17 +402,23 @@ impl Inner {
                 return Err(writer.refused(error));
             }
         }
-        if let Some(leader) = self.leader() {
-            leader.publish(appended.snapshot.number());
+        match self.group() {
+            // Readers see it when all nodes in sync have it.
+            Some(group) => group.publish(appended.snapshot.number())?,
+            None => self.show_upon_latest(appended.snapshot),
         }
+        Ok(())
+    }
+
+    /// Lets readers see a snapshot, unless they see a later one, upon the base that they see already.
+    pub(crate) fn show_upon_latest(&self, snapshot: Snapshot) {
         let place = |snapshot: &Snapshot| (snapshot.generation(), snapshot.number());
-        let (.., merges) = appended.snapshot.place();
+        let (.., merges) = snapshot.place();
         let latest = self.graph.load().snapshot.place().2 > merges;
         // A merge ended meanwhile: readers shall not go back to the base before it.
         let latest = latest.then(|| self.writer.lock().latest.clone());
-        let latest = latest.filter(|latest| place(latest) == place(&appended.snapshot));
-        self.show(latest.unwrap_or(appended.snapshot));
-        Ok(())
+        let latest = latest.filter(|latest| place(latest) == place(&snapshot));
+        self.show(latest.unwrap_or(snapshot));
     }
 
     /// Lets readers see a snapshot, unless they see a later one.
@@ -414,12 +440,17 @@ impl Inner {
             (writer.latest.clone(), writer.last.clone())
         };
         // Where the log has failed, nothing more will be seen.
-        if last.is_none_or(|(log, ticket)| log.sync(ticket).is_ok()) {
-            if let Some(leader) = self.leader() {
-                leader.publish(latest.number());
-            }
-            self.show(latest);
+        if last.is_some_and(|(log, ticket)| log.sync(ticket).is_err()) {
+            return;
         }
+        if let Some(group) = self.group() {
+            let number = latest.number();
+            // Where another node leads now, what it has will be seen.
+            if group.publish(number).is_err() || !group.has_committed(number) {
+                return;
+            }
+        }
+        self.show(latest);
     }
 
     /// Ids are taken from terms that nothing uses, and plans remember ids.

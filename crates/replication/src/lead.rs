@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use jindou_model::{NodeId, SnapshotNumber};
 
+use crate::Time;
 use crate::message::Message;
 use crate::node::{Action, Replication};
-use crate::{Time, Timing};
 
 /// What another node has of the leader's log.
 #[derive(Clone, Copy, Debug)]
@@ -15,8 +15,6 @@ pub(crate) struct Copy {
     has: SnapshotNumber,
     /// What its readers see.
     shows: SnapshotNumber,
-    /// Since when it has moved no further though it was to.
-    late_since: Option<Time>,
     /// With what it will have caught up, and since when it is to have that.
     goal: Option<(SnapshotNumber, Time)>,
     /// It has caught up: transactions wait for it, so that it comes to have all, and may be called in sync.
@@ -24,11 +22,6 @@ pub(crate) struct Copy {
 }
 
 impl Copy {
-    fn is_late(&self, now: Time, timing: &Timing) -> bool {
-        self.late_since
-            .is_some_and(|since| now >= since + timing.wait)
-    }
-
     /// Notes what it is to catch up with next. It has caught up once that takes no longer than nodes wait for each other anyway.
     fn catch_up(&mut self, now: Time, (committed, lease): (SnapshotNumber, Time)) {
         match self.goal {
@@ -50,17 +43,17 @@ impl Replication {
         }
         let committed = self.committed;
         let peer = &mut self.peers[node.0 as usize];
+        peer.is_refused = false;
         match &mut peer.copy {
             Some(copy) => {
                 if number > copy.has {
-                    (copy.has, copy.late_since) = (number, None);
+                    (copy.has, peer.late_since) = (number, None);
                 }
             }
             none => {
                 *none = Some(Copy {
                     has: number,
                     shows: SnapshotNumber(0),
-                    late_since: None,
                     goal: None,
                     is_awaited: false,
                 });
@@ -74,7 +67,7 @@ impl Replication {
     /// A node takes nothing of the leader's log any more.
     pub fn has_nothing(&mut self, node: NodeId) {
         if let Some(peer) = self.peers.get_mut(node.0 as usize) {
-            peer.copy = None;
+            (peer.copy, peer.is_refused) = (None, true);
         }
     }
 
@@ -87,12 +80,12 @@ impl Replication {
         if self.leads != Some(term) {
             return;
         }
-        let copy = self.peers.get_mut(from.0 as usize);
-        let Some(copy) = copy.and_then(|peer| peer.copy.as_mut()) else {
+        let Some(peer) = self.peers.get_mut(from.0 as usize) else {
             return;
         };
+        let Some(copy) = &mut peer.copy else { return };
         if number > copy.shows {
-            (copy.shows, copy.late_since) = (number, None);
+            (copy.shows, peer.late_since) = (number, None);
         }
         self.settle(now);
     }
@@ -126,6 +119,9 @@ impl Replication {
     }
 
     fn leases_until(&self) -> Option<Time> {
+        if !self.may_take_over {
+            return Some(Time::MAX);
+        }
         let others = self.others_in_sync().into_iter();
         let until = others.map(|node| self.peers[node.0 as usize].leases.until());
         until.min().unwrap_or(Some(Time::MAX))
@@ -171,14 +167,16 @@ impl Replication {
         }
     }
 
-    /// Notes since when others are waited for.
+    /// Notes since when others are waited for, those that do not say what they have among them.
     fn note_late(&mut self, now: Time, others: &BTreeSet<NodeId>) {
         let (last, committed) = (self.last, self.committed);
         for node in others {
-            if let Some(copy) = &mut self.peers[node.0 as usize].copy {
-                let is_behind = copy.has < last || copy.shows < committed;
-                copy.late_since = is_behind.then(|| copy.late_since.unwrap_or(now));
-            }
+            let peer = &mut self.peers[node.0 as usize];
+            let is_up = |copy: Copy| copy.has >= last && copy.shows >= committed;
+            peer.late_since = match peer.copy.is_some_and(is_up) {
+                true => None,
+                false => Some(peer.late_since.unwrap_or(now)),
+            };
         }
     }
 
@@ -186,15 +184,15 @@ impl Replication {
     pub(crate) fn look_after_copies(&mut self, now: Time) {
         let timing = self.timing;
         let mut in_sync = self.known.configuration.in_sync.clone();
-        let (committed, answered) = (self.committed, self.answered);
+        let (committed, answered) = (self.committed, self.answered.max(self.led_from));
         for (number, peer) in self.peers.iter_mut().enumerate() {
             let node = NodeId(number as u32);
             if node == self.here {
                 continue;
             }
-            let is_late = peer.copy.is_some_and(|copy| copy.is_late(now, &timing));
+            let is_late = peer.is_late(now, &timing);
             let is_there = peer.is_linked && !peer.leases.is_silent(now, &timing);
-            peer.is_suspended = !is_there || is_late;
+            peer.is_suspended = !is_there || is_late || peer.is_refused;
             let has_ended = peer.leases.has_ended(now, &timing);
             if peer.is_suspended && has_ended {
                 in_sync.remove(&node);
@@ -206,7 +204,7 @@ impl Replication {
             }
             copy.catch_up(now, (committed, timing.lease));
             // It may lead, as it has what is committed, and answer, as it shows what clients were told of.
-            if copy.is_awaited && copy.has >= committed && copy.shows >= answered {
+            if copy.is_awaited && copy.has >= committed && copy.has.min(copy.shows) >= answered {
                 in_sync.insert(node);
             }
         }

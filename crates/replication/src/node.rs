@@ -25,7 +25,7 @@ pub struct Start {
     pub known: Versioned,
     /// If nothing is kept, it is the first to lead.
     pub may_form: bool,
-    /// It takes the place of a leader that is silent.
+    /// It takes the place of a leader that is silent; the same at all nodes.
     pub may_take_over: bool,
 }
 
@@ -63,9 +63,9 @@ pub enum Action {
 /// Whether what readers see has all that clients were told of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answering {
-    /// It has.
-    Current,
-    /// It was so for certain until then, on this node's clock, and may be so still.
+    /// It has, until then at the least, on this node's clock.
+    Current(Time),
+    /// It was so for certain until then, and may be so still.
     Unsure(Option<Time>),
 }
 
@@ -85,8 +85,10 @@ pub struct Replication {
     pub(crate) shown: SnapshotNumber,
     /// What readers saw from the beginning, whether it was committed or not.
     begun_with: SnapshotNumber,
-    /// As the leader: what clients were told of.
+    /// As the leader: what clients may hear of.
     pub(crate) answered: SnapshotNumber,
+    /// As the leader: what it had when it began to lead.
+    pub(crate) led_from: SnapshotNumber,
     /// What is led: the term of the configuration, if it is this node's own since it began.
     pub(crate) leads: Option<u64>,
     /// The term whose leader says that it has all that is here.
@@ -94,7 +96,7 @@ pub struct Replication {
     /// What the leader of this term says is committed.
     told: (u64, SnapshotNumber),
     may_form: bool,
-    may_take_over: bool,
+    pub(crate) may_take_over: bool,
     next_beat: Time,
     /// Nothing is proposed before.
     not_before: Time,
@@ -112,6 +114,17 @@ pub(crate) struct Peer {
     said: SnapshotNumber,
     /// As the leader: what it has of this node's log.
     pub(crate) copy: Option<Copy>,
+    /// As the leader: it takes nothing of it.
+    pub(crate) is_refused: bool,
+    /// As the leader: since when it has moved no further though it was to.
+    pub(crate) late_since: Option<Time>,
+}
+
+impl Peer {
+    pub(crate) fn is_late(&self, now: Time, timing: &Timing) -> bool {
+        let since = self.late_since;
+        since.is_some_and(|since| now >= since + timing.wait)
+    }
 }
 
 /// A configuration that the keeper was asked to keep.
@@ -135,6 +148,8 @@ impl Replication {
             is_suspended: false,
             said: SnapshotNumber(0),
             copy: None,
+            is_refused: false,
+            late_since: None,
         };
         let mut new = Self {
             here: start.here,
@@ -147,6 +162,7 @@ impl Replication {
             shown: start.last,
             begun_with: start.last,
             answered: SnapshotNumber(0),
+            led_from: SnapshotNumber(0),
             leads: None,
             follows: None,
             told: (0, SnapshotNumber(0)),
@@ -191,9 +207,19 @@ impl Replication {
             None => self.followed_until(),
         };
         match until {
-            Some(until) if now < until => Answering::Current,
+            Some(until) if now < until => Answering::Current(until),
             until => Answering::Unsure(until),
         }
+    }
+
+    /// Whether another node leads and was heard lately: what this one lacks, it will get.
+    #[must_use]
+    pub fn hears_leader(&self, now: Time) -> bool {
+        let leader = self.leader().filter(|_| self.leads.is_none());
+        leader.is_some_and(|leader| {
+            let peer = &self.peers[leader.0 as usize];
+            peer.is_linked && !peer.leases.is_silent(now, &self.timing)
+        })
     }
 
     /// Time passes: to be called more often than beats are sent.
@@ -225,7 +251,7 @@ impl Replication {
         if let Some(peer) = self.peers.get_mut(node.0 as usize) {
             peer.is_linked = is_linked;
             peer.leases.relink();
-            peer.copy = None;
+            (peer.copy, peer.is_refused, peer.late_since) = (None, false, None);
         }
     }
 
@@ -363,7 +389,8 @@ impl Replication {
         self.follows = None;
         for peer in &mut self.peers {
             peer.leases.renounce();
-            (peer.is_suspended, peer.copy) = (false, None);
+            (peer.is_suspended, peer.is_refused) = (false, false);
+            (peer.copy, peer.late_since) = (None, None);
         }
         match self.leads {
             Some(term) => {
@@ -371,7 +398,8 @@ impl Replication {
                     // The leader before may have granted until it had to know that it is not any more.
                     peer.leases.assume_granted(now);
                 }
-                self.answered = SnapshotNumber(0);
+                // What clients were told of in other terms is here, and how much that is is not known.
+                (self.answered, self.led_from) = (SnapshotNumber(0), self.last);
                 self.act(Action::Lead { term });
                 self.settle(now);
             }

@@ -27,6 +27,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::StoreError;
 use crate::base_files::base_name;
+use crate::copies_file;
 use crate::history::{self, History};
 use crate::identity::Identity;
 use crate::image::{ImageReader, ImageWriter};
@@ -656,7 +657,12 @@ impl InUse {
         let Some(stem) = name.strip_suffix(".jnd") else {
             // Prefixes may be written while a merge or a checkpoint removes what is left over.
             let is_unfinished = Path::new(name).extension().is_some_and(|e| e == "new");
-            let is_being_written = [prefix_file::UNFINISHED, history::UNFINISHED].contains(&name);
+            let is_being_written = [
+                prefix_file::UNFINISHED,
+                history::UNFINISHED,
+                copies_file::UNFINISHED,
+            ]
+            .contains(&name);
             return is_unfinished && !is_being_written;
         };
         let mut parts = stem.split('-');

@@ -16,7 +16,7 @@ use jindou_model::SnapshotNumber;
 use crate::delta::{Replay, ReplayError, Snapshot, Transaction};
 use crate::directory::{Current, Directory, FIRST_SNAPSHOT, InUse};
 use crate::log::{self, Folder, Fsync, Log, LogOptions, Recovered, Storage, Ticket};
-use crate::{Base, Identity, Merged, PrefixFile, SideLog, StoreError, verify};
+use crate::{Base, History, Identity, Merged, PrefixFile, SideLog, StoreError, verify};
 
 /// Bytes of a transaction that go into one record of the log.
 const RECORD_BYTES: usize = 64 << 20;
@@ -88,6 +88,8 @@ pub struct Recovery {
     pub bytes: u64,
     /// Bytes at its end that no acknowledged transaction was in.
     pub dropped_bytes: u64,
+    /// Transactions that were [given up](History::giving_up).
+    pub given_up: u64,
 }
 
 /// Puts the records of a transaction together again.
@@ -117,13 +119,17 @@ impl Assembler {
     fn replay(
         &mut self,
         record: &log::Record<'_>,
-        replay: &mut Replay,
+        (replay, most): (&mut Replay, SnapshotNumber),
         recovery: &mut Recovery,
         log: &Path,
     ) -> Result<(), StoreError> {
         let Some(bytes) = self.add(record) else {
             return Ok(());
         };
+        if Transaction::number_of(bytes).is_some_and(|number| number > most) {
+            recovery.given_up += 1;
+            return Ok(());
+        }
         let replayed = Transaction::decode(bytes)
             .map_err(ReplayError::from)
             .and_then(|transaction| replay.add(&transaction));
@@ -206,6 +212,8 @@ impl DurableStore {
         // Not before it is known that what is current is whole; and before the log may need room.
         let numbers = snapshot.base().files.numbers();
         directory.remove_leftovers(&InUse::base(current, numbers.clone()));
+        let history = History::read(&directory)?.unwrap_or_default();
+        let most = history.most();
         let mut replay = Replay::new(snapshot);
         let mut recovery = Recovery::default();
         let mut assembler = Assembler::default();
@@ -216,10 +224,10 @@ impl DurableStore {
             current.generation,
             current.base,
             current.checkpoint + 1,
-            |record| assembler.replay(&record, &mut replay, &mut recovery, &path),
+            |record| assembler.replay(&record, (&mut replay, most), &mut recovery, &path),
         )?;
         note(&mut recovery, &recovered);
-        let store = Self {
+        let mut store = Self {
             directory: Arc::new(directory),
             options,
             current,
@@ -227,7 +235,21 @@ impl DurableStore {
             log: Arc::new(log),
             uncertain: None,
         };
-        Ok((store, replay.finish(), recovery))
+        let snapshot = replay.finish();
+        if most < SnapshotNumber(u64::MAX) {
+            store.give_up(&snapshot, &history)?;
+        }
+        Ok((store, snapshot, recovery))
+    }
+
+    /// Removes what the log has after a snapshot, which is the last one that the history is to have.
+    fn give_up(&mut self, snapshot: &Snapshot, history: &History) -> Result<(), StoreError> {
+        // A checkpoint takes the place of the log: it is there as a whole or not at all, and then this is done again.
+        if let Some(checkpoint) = self.begin_checkpoint(snapshot.clone())? {
+            Self::write_checkpoint(&self.directory, &checkpoint)?;
+            self.finish_checkpoint(&checkpoint)?;
+        }
+        history.given_up().write(&self.directory)
     }
 
     /// The store of a directory at the last transaction in its log, to be read only: alters nothing,
@@ -678,6 +700,14 @@ pub struct Checkpoint {
     at: Current,
 }
 
+impl Checkpoint {
+    /// The snapshot that it is of.
+    #[must_use]
+    pub fn number(&self) -> SnapshotNumber {
+        self.snapshot.number()
+    }
+}
+
 /// The files of a log, for messages: which of them a transaction came from is not known.
 fn log_path(directory: &Directory, current: Current) -> PathBuf {
     let generation = current.generation;
@@ -748,6 +778,7 @@ fn read_log(
     current: Current,
     snapshot: Snapshot,
 ) -> Result<(Snapshot, Recovery), StoreError> {
+    let most = History::read(directory)?.unwrap_or_default().most();
     let mut replay = Replay::new(snapshot);
     let mut recovery = Recovery::default();
     let mut assembler = Assembler::default();
@@ -757,7 +788,7 @@ fn read_log(
         current.generation,
         current.base,
         current.checkpoint + 1,
-        |record| assembler.replay(&record, &mut replay, &mut recovery, &path),
+        |record| assembler.replay(&record, (&mut replay, most), &mut recovery, &path),
     )?;
     note(&mut recovery, &recovered);
     Ok((replay.finish(), recovery))

@@ -20,13 +20,16 @@ const FILE: TextFile = TextFile {
 };
 /// The line of [`Begun`].
 const BEGUN: &str = "begun ";
+/// The line of what is given up.
+const MOST: &str = "most ";
 /// Runs that are kept: the last ones.
 const MOST_RUNS: usize = 10_000;
 
 /// Transactions that one process made one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Run {
-    /// No other one has it.
+    /// No other one has it. It is odd where the process led copies of the store: what it made then, clients were told of
+    /// when all copies in sync had it.
     pub id: u64,
     /// The first snapshot that it made, or would have made.
     pub first: SnapshotNumber,
@@ -47,6 +50,8 @@ impl Begun {
 pub struct History {
     runs: Vec<Run>,
     begun: Option<Begun>,
+    /// The last snapshot that the store is to have.
+    most: Option<SnapshotNumber>,
 }
 
 /// What a store was before its first run. Who made that is not known, so a copy from before is known by what it holds.
@@ -67,7 +72,18 @@ impl History {
         let Some(lines) = FILE.read(directory)? else {
             return Ok(None);
         };
-        let begun = lines.first().and_then(|line| line.strip_prefix(BEGUN));
+        let mut lines = &lines[..];
+        let mut stripped = |head: &str| {
+            let (first, rest) = lines.split_first()?;
+            let value = first.strip_prefix(head)?;
+            lines = rest;
+            Some(value)
+        };
+        let (most, begun) = (stripped(MOST), stripped(BEGUN));
+        let most = most.map(|number| match number.parse() {
+            Ok(number) => Ok(SnapshotNumber(number)),
+            Err(_) => Err(FILE.corrupt(directory, "it does not say what is given up")),
+        });
         let run = |line: &String| {
             let (id, first) = line.split_once(' ')?;
             Some(Run {
@@ -75,10 +91,7 @@ impl History {
                 first: SnapshotNumber(first.parse().ok()?),
             })
         };
-        let runs: Option<Vec<Run>> = lines[usize::from(begun.is_some())..]
-            .iter()
-            .map(run)
-            .collect();
+        let runs: Option<Vec<Run>> = lines.iter().map(run).collect();
         let runs = runs.ok_or_else(|| FILE.corrupt(directory, "a line has no run"))?;
         let begun = begun.map(|line| {
             let begun = Begun::read(line);
@@ -87,6 +100,7 @@ impl History {
         Ok(Some(Self {
             runs,
             begun: begun.transpose()?,
+            most: most.transpose()?,
         }))
     }
 
@@ -95,26 +109,65 @@ impl History {
     /// # Errors
     /// What the operating system says; what was there before stays.
     pub fn write(&self, directory: &Directory) -> Result<(), StoreError> {
+        let most = self.most.map(|number| format!("{MOST}{}", number.0));
         let begun = self
             .begun
             .map(|begun| format!("{BEGUN}{:016x} {}", begun.digest, begun.number.0));
         let line = |run: &Run| format!("{:016x} {}", run.id, run.first.0);
         FILE.write(
             directory,
-            begun.into_iter().chain(self.runs.iter().map(line)),
+            (most.into_iter().chain(begun)).chain(self.runs.iter().map(line)),
         )
     }
 
-    /// The same, and a run that begins with this snapshot.
+    /// The same, and a run that begins with this snapshot, of a process that leads copies of the store or is alone with it.
+    /// Runs that would begin later made nothing.
     #[must_use]
-    pub fn with_run(&self, first: SnapshotNumber) -> Self {
-        let left_out = (self.runs.len() + 1).saturating_sub(MOST_RUNS);
-        let mut runs = self.runs[left_out..].to_vec();
+    pub fn with_run(&self, first: SnapshotNumber, leads: bool) -> Self {
+        let made = self.runs.iter().filter(|run| run.first <= first);
+        let mut runs: Vec<Run> = made.copied().collect();
+        runs.drain(..(runs.len() + 1).saturating_sub(MOST_RUNS));
         runs.push(Run {
-            id: random(),
+            id: random() & !1 | u64::from(leads),
             first,
         });
         Self { runs, ..*self }
+    }
+
+    /// The same, of a store that gives up all after this snapshot when it is opened next: nobody was told of it, and
+    /// another copy, which goes on, does not have it.
+    #[must_use]
+    pub fn giving_up(&self, after: SnapshotNumber) -> Self {
+        Self {
+            most: Some(after),
+            ..self.clone()
+        }
+    }
+
+    /// Whether all after a snapshot was made by processes that led copies of the store.
+    #[must_use]
+    pub fn was_led_after(&self, number: SnapshotNumber) -> bool {
+        let after = SnapshotNumber(number.0 + 1);
+        let mut ends = self.runs.iter().skip(1).map(|run| run.first);
+        let mut runs = self.runs.iter().map(|run| (run, ends.next()));
+        let is_before = |end: Option<SnapshotNumber>| end.is_some_and(|end| end <= after);
+        self.run_of(after).is_some() && runs.all(|(run, end)| is_before(end) || run.id & 1 == 1)
+    }
+
+    /// The same once that was given up.
+    pub(crate) fn given_up(&self) -> Self {
+        let most = self.most();
+        let made = self.runs.iter().filter(|run| run.first <= most);
+        Self {
+            runs: made.copied().collect(),
+            begun: self.begun,
+            most: None,
+        }
+    }
+
+    /// The last snapshot that the store is to have.
+    pub(crate) fn most(&self) -> SnapshotNumber {
+        self.most.unwrap_or(SnapshotNumber(u64::MAX))
     }
 
     /// The same, of a store that was this before its first run.
@@ -141,7 +194,11 @@ impl History {
     /// The history of these runs.
     #[must_use]
     pub fn of(runs: Vec<Run>) -> Self {
-        Self { runs, begun: None }
+        Self {
+            runs,
+            begun: None,
+            most: None,
+        }
     }
 
     /// The run that made a snapshot, if it is known.
@@ -173,11 +230,14 @@ mod tests {
         let number = SnapshotNumber;
         let none = History::default();
         assert!(none.leads_from(number(5), None));
-        let first = none.with_run(number(6));
+        let first = none.with_run(number(6), true);
         // A copy from before the run, and one that was written by nobody known.
         assert!(first.leads_from(number(5), none.run_of(number(5))));
         assert!(!first.leads_from(number(6), none.run_of(number(6))));
-        let (one, other) = (first.with_run(number(9)), first.with_run(number(9)));
+        let (one, other) = (
+            first.with_run(number(9), true),
+            first.with_run(number(9), true),
+        );
         for at in 6..9 {
             assert!(one.leads_from(number(at), first.run_of(number(at))));
             assert!(one.leads_from(number(at), other.run_of(number(at))));
@@ -189,6 +249,31 @@ mod tests {
     }
 
     #[test]
+    fn what_a_process_made_alone_is_told_from_what_one_made_that_led() {
+        let number = SnapshotNumber;
+        assert!(!History::default().was_led_after(number(3)));
+        let led = History::default().with_run(number(5), true);
+        assert!(led.was_led_after(number(5)) && !led.was_led_after(number(3)));
+        let alone = led.with_run(number(8), false);
+        assert!(!alone.was_led_after(number(5)) && !alone.was_led_after(number(9)));
+        let again = alone.with_run(number(11), true);
+        assert!(again.was_led_after(number(10)) && !again.was_led_after(number(9)));
+    }
+
+    #[test]
+    fn what_is_given_up_goes_with_the_runs_that_made_it() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let directory = Directory::create(&folder.path().join("store")).expect("it is new");
+        let number = SnapshotNumber;
+        let first = History::default().with_run(number(5), true);
+        let giving = first.with_run(number(9), true).giving_up(number(7));
+        giving.write(&directory).expect("there is room");
+        let read = History::read(&directory).expect("it is whole");
+        let read = read.expect("it was written");
+        assert_eq!((read.most(), read.given_up()), (number(7), first));
+    }
+
+    #[test]
     fn a_history_comes_back_as_it_was_written_and_is_bounded() {
         let folder = tempfile::tempdir().expect("there is room");
         let directory = Directory::create(&folder.path().join("store")).expect("it is new");
@@ -196,7 +281,7 @@ mod tests {
         assert_eq!(read(), None);
         let mut history = History::default();
         for first in 1..=MOST_RUNS as u64 + 3 {
-            history = history.with_run(SnapshotNumber(first));
+            history = history.with_run(SnapshotNumber(first), true);
         }
         assert_eq!(history.runs().len(), MOST_RUNS);
         history.write(&directory).expect("there is room");
@@ -208,6 +293,9 @@ mod tests {
         let history = history.with_begun(begun);
         history.write(&directory).expect("there is room");
         assert_eq!(read(), Some(history.clone()));
-        assert_eq!(history.with_run(SnapshotNumber(9)).begun(), Some(begun));
+        assert_eq!(
+            history.with_run(SnapshotNumber(9), true).begun(),
+            Some(begun)
+        );
     }
 }

@@ -5,6 +5,7 @@ mod base_files;
 pub mod bulk;
 mod clusters;
 mod column;
+mod copies_file;
 mod cut;
 mod delta;
 mod directory;
@@ -49,6 +50,7 @@ pub mod window;
 pub use base::{Base, Footprint};
 pub use clusters::Clusters;
 pub use column::Column;
+pub use copies_file::CopiesFile;
 pub use cut::{AllocateOfShard, Cut};
 pub use delta::{
     Changed, Changes, EdgeGraphsAt, Effect, Fold, FoldRule, GivenNumbers, LayerView, NewIds,

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use jindou_model::{NodeId, PredicateId, SnapshotNumber};
-use jindou_store::DurableStore;
+use jindou_store::{DurableStore, Transaction};
 
 use super::leader::{Item, Leader, What};
 use super::wire::RefusedCopy;
@@ -74,7 +74,7 @@ impl Leader {
                     Some(item) if now.send(&item) => continue,
                     Some(_) => {}
                     None => {
-                        now.push();
+                        now.is_pushed = true;
                         if !std::mem::replace(&mut now.has_closed, true) {
                             return Next::Close;
                         }
@@ -169,18 +169,12 @@ impl Found {
         }
     }
 
-    /// The number of a transaction, which its bytes begin with.
-    fn number(bytes: &[u8]) -> Option<SnapshotNumber> {
-        let word = bytes.first_chunk::<8>()?;
-        Some(SnapshotNumber(u64::from_le_bytes(*word)))
-    }
-
     fn note(&mut self, bytes: &[u8]) -> ControlFlow<()> {
         let last = self
             .items
             .last()
             .map_or(self.wanted.after, |item| item.number);
-        let number = Self::number(bytes).filter(|number| *number > last);
+        let number = Transaction::number_of(bytes).filter(|number| *number > last);
         let Some(number) = number else {
             return ControlFlow::Continue(());
         };

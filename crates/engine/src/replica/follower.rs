@@ -9,18 +9,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
-use jindou_model::{PredicateId, SnapshotNumber};
-use jindou_store::{History, Run, Snapshot};
+use jindou_model::{NodeId, PredicateId, SnapshotNumber};
+use jindou_store::{History, Snapshot};
 use parking_lot::{Condvar, Mutex};
 
+use super::ReplicaOptions;
 use super::apply::ApplyError;
-use super::lineage::digest;
+use super::group::Group;
+use super::lineage::{self, digest};
 use super::link::Link;
 use super::outcome::Outcome;
-use super::wire::{Head, Message, Pieces, RefusedCopy};
-use super::{LEADER, ReplicaOptions, ReplicaStatus, Standing};
+use super::wire::{Head, Message, RefusedCopy};
 use crate::EngineError;
 use crate::database::Inner;
 use crate::prefixes::PrefixTable;
@@ -31,17 +31,14 @@ const QUEUED_WINDOWS: usize = 2;
 const QUEUED_BESIDE_BYTES: usize = 16 << 20;
 /// Merges of the leader that wait until they are made here, too.
 const MOST_OWED: usize = 8;
-/// How long whoever is to be answered waits where there is no link with the leader.
-const LINK_PATIENCE: Duration = Duration::from_millis(100);
 
 /// A follower's part.
 pub(crate) struct Follower {
     inner: Weak<Inner>,
+    pub(super) group: Weak<Group>,
     pub(super) options: ReplicaOptions,
     pub(super) state: Mutex<State>,
     pub(super) changed: Condvar,
-    /// What came of a message that is not whole.
-    pieces: Mutex<Pieces>,
     thread: Mutex<Option<JoinHandle<()>>>,
     /// Merges that are to be made here as at the leader, in their order. Locked after the writer.
     owed: Mutex<VecDeque<Owed>>,
@@ -53,19 +50,15 @@ pub(super) struct State {
     queue: VecDeque<Event>,
     /// Bytes of what is in it, and of what was taken out and is not done.
     queued_bytes: usize,
-    /// The link with the leader, once it knows what is here.
-    pub(super) link: Option<Arc<Link>>,
-    /// The link that has begun last, whether the leader knows or not.
+    /// The node that leads, and its term.
+    leader: Option<(NodeId, u64)>,
+    /// The link with it, if there is one.
     newest: Option<Arc<Link>>,
-    /// The last snapshot that readers see.
-    pub(super) shown: SnapshotNumber,
+    /// The same, once the leader was told what is here.
+    pub(super) link: Option<Arc<Link>>,
     /// Writes that were sent to the leader, and what became of them; `None` of one whose link has ended.
     pub(super) writes: BTreeMap<u64, WriteState>,
     pub(super) writes_so_far: u64,
-    /// The leader has said that this is a copy of its store.
-    is_copy: bool,
-    /// Why nothing is applied any more.
-    pub(super) ended: Option<String>,
     pub(super) stopped: bool,
 }
 
@@ -111,17 +104,38 @@ struct Closed {
 
 /// Something that happened on the way from the leader.
 enum Event {
-    Joined(Arc<Link>),
+    /// This is to be told what is here, in this term.
+    Begin(Arc<Link>, u64),
+    /// What was sent by the link before is nothing any more.
     Lost,
     Transaction(SnapshotNumber, Vec<u8>),
     Closed(Closed),
-    History(Vec<Run>),
+    /// The leader of this term has what is here, which this made.
+    History(u64, History),
     Prefixes(Vec<(String, String)>),
     Written(u64, Box<Outcome>),
     Refused(RefusedCopy),
+    /// The leader does not have what is after this.
+    GiveUp(SnapshotNumber),
 }
 
 impl State {
+    /// What comes by this link comes from the leader, once that was told what is here.
+    fn begin_with(&mut self, link: Option<Arc<Link>>) {
+        let is_same = match (&self.newest, &link) {
+            (Some(known), Some(link)) => Arc::ptr_eq(known, link),
+            _ => false,
+        };
+        if !is_same {
+            self.link = None;
+            self.newest.clone_from(&link);
+            self.queue_up(Event::Lost);
+        }
+        if let (Some(link), Some((_, term))) = (link, self.leader) {
+            self.queue_up(Event::Begin(link, term));
+        }
+    }
+
     fn queue_up(&mut self, event: Event) {
         self.queued_bytes += event.bytes();
         self.queue.push_back(event);
@@ -148,88 +162,76 @@ impl Event {
         match self {
             Self::Transaction(..)
             | Self::Closed(_)
-            | Self::History(_)
+            | Self::History(..)
             | Self::Prefixes(_)
-            | Self::Refused(_) => true,
-            Self::Joined(_) | Self::Lost | Self::Written(..) => false,
+            | Self::Refused(_)
+            | Self::GiveUp(_) => true,
+            Self::Begin(..) | Self::Lost | Self::Written(..) => false,
         }
     }
 }
 
 impl Follower {
-    /// The part of a follower that has all up to a snapshot on its device.
-    ///
-    /// # Errors
-    /// [`EngineError::Thread`].
-    pub(super) fn start(
+    /// The part of one that follows, which nobody leads yet.
+    pub(super) fn new(
         inner: &Arc<Inner>,
-        options: ReplicaOptions,
-        number: SnapshotNumber,
-    ) -> Result<Arc<Self>, EngineError> {
-        let follower = Arc::new(Self {
+        options: &ReplicaOptions,
+        group: &Weak<Group>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
             inner: Arc::downgrade(inner),
-            options,
+            group: Weak::clone(group),
+            options: options.clone(),
             state: Mutex::new(State {
                 queue: VecDeque::new(),
                 queued_bytes: 0,
-                link: None,
+                leader: None,
                 newest: None,
-                shown: number,
+                link: None,
                 writes: BTreeMap::new(),
                 writes_so_far: 0,
-                is_copy: false,
-                ended: None,
                 stopped: false,
             }),
             changed: Condvar::new(),
-            pieces: Mutex::default(),
             thread: Mutex::default(),
             owed: Mutex::default(),
             sealed: AtomicU64::new(0),
-        });
-        let applying = Arc::clone(&follower);
+        })
+    }
+
+    /// Begins to apply what comes.
+    ///
+    /// # Errors
+    /// [`EngineError::Thread`].
+    pub(super) fn start(self: &Arc<Self>) -> Result<(), EngineError> {
+        let applying = Arc::clone(self);
         let thread = std::thread::Builder::new().name("jindou-follow".to_owned());
         let thread = thread.spawn(move || applying.run());
         let thread = thread.map_err(|source| EngineError::Thread { source })?;
-        *follower.thread.lock() = Some(thread);
-        Ok(follower)
+        *self.thread.lock() = Some(thread);
+        Ok(())
     }
 
-    pub(super) fn leader_name(&self) -> &str {
-        self.options.name(LEADER)
+    pub(super) fn leader_name(&self) -> String {
+        let leader = self.state.lock().leader;
+        leader.map_or_else(String::new, |(node, _)| self.options.name(node).to_owned())
     }
 
     /// Why nothing is applied any more, if nothing is.
-    pub(crate) fn ended(&self) -> Option<String> {
-        self.state.lock().ended.clone()
+    pub(super) fn ended(&self) -> Option<String> {
+        self.group.upgrade()?.ended().cloned()
     }
 
-    pub(super) fn status(&self) -> ReplicaStatus {
-        let state = self.state.lock();
-        ReplicaStatus::Follows {
-            leader: self.leader_name().to_owned(),
-            is_led: state.link.is_some() && state.ended.is_none(),
-            ended: state.ended.clone(),
-        }
+    /// Whether the leader is there.
+    pub(super) fn is_led(&self) -> bool {
+        self.state.lock().link.is_some()
     }
 
-    /// Waits until readers see a snapshot, for so long at most; true if they do.
-    pub(super) fn wait_for_snapshot(&self, number: SnapshotNumber, within: Duration) -> bool {
-        let until = Instant::now().checked_add(within);
-        let mut state = self.state.lock();
-        while state.shown < number && state.ended.is_none() && !state.stopped {
-            match until {
-                None => self.changed.wait(&mut state),
-                Some(until) if self.changed.wait_until(&mut state, until).timed_out() => break,
-                Some(_) => {}
-            }
-        }
-        state.shown >= number
-    }
-
-    /// The next merge that is to be made.
+    /// The next merge that is to be made: of what all nodes in sync have, so that nothing of it is given up.
     pub(crate) fn take_owed(&self) -> Option<Owed> {
-        self.owed.lock().pop_front()
+        let group = self.group.upgrade()?;
+        let mut owed = self.owed.lock();
+        owed.pop_front_if(|first| group.has_committed(first.start.number()))
     }
 
     /// A merge that was taken failed: it is the next one again.
@@ -250,34 +252,42 @@ impl Follower {
         }
     }
 
-    pub(super) fn joined(&self) {
-        *self.pieces.lock() = Pieces::default();
-        let link = Arc::new(Link::new(LEADER, &self.options.way));
+    /// A node leads from now on, in a term, and this is the link with it, if there is one.
+    pub(super) fn follow(&self, leader: (NodeId, u64), link: Option<Arc<Link>>) {
         let mut state = self.state.lock();
-        if let Some(before) = state.newest.replace(Arc::clone(&link)) {
-            before.end();
-        }
-        state.queue_up(Event::Joined(link));
+        state.leader = Some(leader);
+        state.begin_with(link);
         self.changed.notify_all();
     }
 
-    pub(super) fn lost(&self) {
+    /// There is this link with a node from now on.
+    pub(super) fn joined(&self, node: NodeId, link: Arc<Link>) {
         let mut state = self.state.lock();
-        state.link = None;
-        state.queue_up(Event::Lost);
-        if let Some(link) = state.newest.take() {
-            link.end();
+        if state.leader.is_some_and(|(leader, _)| leader == node) {
+            state.begin_with(Some(link));
+            self.changed.notify_all();
         }
-        self.changed.notify_all();
     }
 
-    pub(super) fn received(&self, piece: &[u8]) -> Result<(), String> {
-        let most_bytes = self.options.message_bytes;
-        let Some(message) = self.pieces.lock().add(piece, most_bytes)? else {
-            return Ok(());
-        };
+    pub(super) fn lost(&self, node: NodeId) {
+        let mut state = self.state.lock();
+        if state.leader.is_some_and(|(leader, _)| leader == node) {
+            state.begin_with(None);
+            self.changed.notify_all();
+        }
+    }
+
+    pub(super) fn received(&self, from: NodeId, message: Message) -> Result<(), String> {
         let Message { head, body } = message;
+        let leader = self.state.lock().leader;
+        if leader.is_none_or(|(leader, _)| leader != from) {
+            return self.answer_as_no_leader(from, &head);
+        }
         let event = match head {
+            Head::Ask { term } => {
+                self.begin_again(from, term);
+                return Ok(());
+            }
             Head::Transaction { number } => Event::Transaction(SnapshotNumber(number), body),
             Head::Closed {
                 number,
@@ -292,13 +302,10 @@ impl Follower {
                     unmerged,
                 })
             }
-            Head::History(runs) => {
-                let runs = runs.into_iter().map(|(id, first)| Run {
-                    id,
-                    first: SnapshotNumber(first),
-                });
-                Event::History(runs.collect())
+            Head::History { term, runs, begun } => {
+                Event::History(term, lineage::history_of(runs, begun))
             }
+            Head::GiveUp { after } => Event::GiveUp(SnapshotNumber(after)),
             Head::Prefixes(prefixes) => Event::Prefixes(prefixes),
             Head::Written { id, outcome } => Event::Written(id, outcome),
             Head::Refused(reason) => Event::Refused(reason),
@@ -306,12 +313,11 @@ impl Follower {
             | Head::Applied { .. }
             | Head::Ended(_)
             | Head::Write { .. }
-            | Head::Cancel { .. } => {
-                return Err("it speaks as a follower does, and leads".to_owned());
-            }
+            | Head::Cancel { .. } => return self.answer_as_no_leader(from, &head),
+            Head::Said(..) => return Err("its group is told of that".to_owned()),
         };
         let mut state = self.state.lock();
-        if state.stopped || (state.ended.is_some() && event.is_of_store()) {
+        if state.stopped {
             return Ok(());
         }
         let most_bytes = QUEUED_WINDOWS.saturating_mul(self.options.window_bytes);
@@ -321,6 +327,37 @@ impl Follower {
         state.queue_up(event);
         self.changed.notify_all();
         Ok(())
+    }
+
+    /// What comes of a node that does not lead. It may be about what was before; a write is answered.
+    fn answer_as_no_leader(&self, from: NodeId, head: &Head) -> Result<(), String> {
+        if let Head::Write { id, .. } = head
+            && let Some(group) = self.group.upgrade()
+            && let Some(link) = group.link(from)
+        {
+            let error = EngineError::LeaderLost {
+                node: group.leader_name(),
+            };
+            let head = Head::Written {
+                id: *id,
+                outcome: Box::new(Err(error.into())),
+            };
+            // Where it has ended, nobody waits for it.
+            let _is_there = link.send(&head, &[]);
+        }
+        Ok(())
+    }
+
+    /// The leader asks what is here, and may not have heard it when it was said.
+    fn begin_again(&self, from: NodeId, term: u64) {
+        let mut state = self.state.lock();
+        if state.leader == Some((from, term)) {
+            let link = self.group.upgrade().and_then(|group| group.link(from));
+            if let Some(link) = link {
+                state.queue_up(Event::Begin(link, term));
+            }
+            self.changed.notify_all();
+        }
     }
 
     pub(super) fn stop(&self) {
@@ -380,16 +417,14 @@ impl Follower {
         }
         match event {
             Event::Transaction(number, bytes) => self.apply_all(inner, (number, bytes), events),
-            Event::Joined(link) => {
-                self.begin(inner, link);
-                Ok(())
-            }
+            Event::Begin(link, term) => self.begin(inner, &link, term),
             Event::Lost => {
                 self.forget_writes();
                 Ok(())
             }
             Event::Closed(closed) => self.note_closed(inner, closed),
-            Event::History(runs) => self.keep_history(inner, runs),
+            Event::History(term, history) => self.keep_history(inner, term, &history),
+            Event::GiveUp(after) => self.give_up(inner, after),
             Event::Prefixes(prefixes) => keep_prefixes(inner, &prefixes),
             Event::Written(id, outcome) => {
                 let mut state = self.state.lock();
@@ -399,72 +434,80 @@ impl Follower {
                 self.changed.notify_all();
                 Ok(())
             }
-            Event::Refused(reason) => Err(reason.told(self.leader_name())),
+            Event::Refused(reason) => Err(reason.told(&self.leader_name())),
         }
     }
 
-    /// Says to the leader what is here.
-    fn begin(&self, inner: &Inner, link: Arc<Link>) {
+    /// Says to the leader of a term what is here.
+    fn begin(&self, inner: &Inner, link: &Arc<Link>, term: u64) -> Result<(), String> {
+        if let Some(reason) = self.ended() {
+            // It is not waited for.
+            let _is_there = link.send(&Head::Ended(reason), &[]);
+            return Ok(());
+        }
         let snapshot = inner.writer.lock().latest.clone();
-        let history = match history_of(inner) {
-            Ok(history) => history,
-            Err(reason) => return self.end(reason),
-        };
-        let run = history.run_of(snapshot.number());
+        let history = history_of(inner)?;
         let head = Head::Begin {
+            term,
             epoch: snapshot.epoch().0,
             number: snapshot.number().0,
-            run: run.map(|run| (run.id, run.first.0)),
+            runs: lineage::numbers(&history),
             digest: history.runs().is_empty().then(|| digest(&snapshot)),
         };
         let mut state = self.state.lock();
-        if state.ended.is_some() {
-            return;
+        let is_of_now = state.leader == Some((link.to(), term));
+        if is_of_now && link.send(&head, &[]) {
+            state.link = Some(Arc::clone(link));
         }
-        // The next link has begun, or this one has ended, meanwhile.
-        let is_newest = (state.newest.as_ref()).is_some_and(|newest| Arc::ptr_eq(newest, &link));
-        if is_newest && link.send(&head, &[]) {
-            state.link = Some(link);
-        }
-    }
-
-    /// This is a copy of the leader's store.
-    fn keep_history(&self, inner: &Inner, runs: Vec<Run>) -> Result<(), String> {
-        let directory = inner.directory.as_ref().expect("a copy is stored");
-        let written = History::of(runs).write(directory);
-        written.map_err(|error| error.to_string())?;
-        self.state.lock().is_copy = true;
+        drop(state);
         self.changed.notify_all();
         Ok(())
     }
 
-    /// As [`Replica::may_answer`](super::Replica::may_answer).
-    pub(super) fn may_answer(&self, within: Duration) -> Result<(), Standing> {
-        let mut state = self.state.lock();
-        let within = match state.newest {
-            Some(_) => within,
-            // Only a link that begins just now is worth waiting for: queries hold threads meanwhile.
-            None => within.min(LINK_PATIENCE),
-        };
-        let until = Instant::now().checked_add(within);
-        loop {
-            if let Some(reason) = &state.ended {
-                return Err(Standing::Ended(reason.clone()));
-            }
-            if state.is_copy {
-                return Ok(());
-            }
-            let is_late = match until {
-                Some(until) => self.changed.wait_until(&mut state, until).timed_out(),
-                None => {
-                    self.changed.wait(&mut state);
-                    false
-                }
-            };
-            if is_late || state.stopped {
-                return Err(Standing::Waits);
-            }
+    /// All that is here is a copy of what the leader of a term has.
+    fn keep_history(&self, inner: &Inner, term: u64, history: &History) -> Result<(), String> {
+        let leader = self.state.lock().leader;
+        if leader.is_none_or(|(_, now)| now != term) {
+            return Ok(());
         }
+        let directory = inner.directory.as_ref().expect("a copy is stored");
+        if history_of(inner)? != *history {
+            let written = history.write(directory);
+            written.map_err(|error| error.to_string())?;
+        }
+        if let Some(group) = self.group.upgrade() {
+            group.followed(term);
+        }
+        Ok(())
+    }
+
+    /// The leader does not have what is after a snapshot, and no client was told of it.
+    fn give_up(&self, inner: &Inner, after: SnapshotNumber) -> Result<(), String> {
+        let Some(group) = self.group.upgrade() else {
+            return Ok(());
+        };
+        let (last, checkpointed) = {
+            let writer = inner.writer.lock();
+            let store = writer.store.as_ref().expect("a copy is stored");
+            (writer.latest.number(), store.checkpointed())
+        };
+        if after >= last {
+            return Ok(());
+        }
+        let history = history_of(inner)?;
+        // What was made alone its clients were told of at once.
+        if after < checkpointed.max(group.committed()) || !history.was_led_after(after) {
+            return Err(RefusedCopy::Diverged.told(&self.leader_name()));
+        }
+        let directory = inner.directory.as_ref().expect("a copy is stored");
+        let given_up = history.giving_up(after).write(directory);
+        given_up.map_err(|error| error.to_string())?;
+        group.begin_anew(format!(
+            "it has {} transactions that no client was told of and node {} does not have: it gives them up and begins anew",
+            last.0 - after.0,
+            self.leader_name()
+        ));
+        Ok(())
     }
 
     /// The link has ended: what became of the writes that were sent by it is not known.
@@ -502,19 +545,15 @@ impl Follower {
         };
         if let Some((number, appended)) = last {
             inner.publish(appended).map_err(|error| error.to_string())?;
-            self.note_shown(number);
+            self.tell_applied(number);
             inner.note_transaction();
         }
         failed.map_or(Ok(()), Err)
     }
 
-    /// Readers see a snapshot, which is on the device.
-    fn note_shown(&self, number: SnapshotNumber) {
-        let mut state = self.state.lock();
-        state.shown = number;
-        let link = state.link.clone();
-        drop(state);
-        self.changed.notify_all();
+    /// What makes a snapshot is on the device.
+    fn tell_applied(&self, number: SnapshotNumber) {
+        let link = self.state.lock().link.clone();
         if let Some(link) = link {
             // Where it has ended, the next one begins with what is here.
             let _is_there = link.send(&Head::Applied { number: number.0 }, &[]);
@@ -554,17 +593,14 @@ impl Follower {
 
     /// Applies nothing any more. Writes that the leader has are answered all the same.
     fn end(&self, reason: String) {
-        let mut state = self.state.lock();
-        if state.ended.is_some() {
+        let Some(group) = self.group.upgrade() else {
+            return;
+        };
+        if group.ended().is_some() {
             return;
         }
-        tracing::error!(
-            "this copy follows node {} no more: {reason}",
-            self.leader_name()
-        );
-        state.ended = Some(reason.clone());
-        let link = state.link.take();
-        drop(state);
+        group.end(reason.clone());
+        let link = self.state.lock().link.take();
         self.changed.notify_all();
         if let Some(link) = link {
             // Where it has ended, nobody waits for this one anyway.

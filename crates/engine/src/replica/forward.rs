@@ -8,6 +8,7 @@ use std::time::Instant;
 use jindou_ingest::Source;
 use jindou_model::SnapshotNumber;
 use oxrdf::NamedNode;
+use parking_lot::MutexGuard;
 
 use super::follower::{Follower, State, WriteState};
 use super::outcome::{Outcome, Written};
@@ -187,9 +188,9 @@ impl Follower {
         deadline: &Deadline,
     ) -> Result<Written, EngineError> {
         let (id, link) = {
-            let mut state = self.state.lock();
-            self.check_follows(&state)?;
+            let mut state = self.wait_for_leader(deadline)?;
             let Some(link) = state.link.clone() else {
+                drop(state);
                 return Err(self.leader_lost());
             };
             state.writes_so_far += 1;
@@ -215,7 +216,7 @@ impl Follower {
             Some(Ok(written)) => Ok(written),
             Some(Err(failed)) => Err(failed.into()),
             None => Err(EngineError::WriteUnknown {
-                node: self.leader_name().to_owned(),
+                node: self.leader_name(),
             }),
         }
     }
@@ -248,6 +249,26 @@ impl Follower {
         }
     }
 
+    /// Waits until there is a link with the leader, where another node may take its place.
+    fn wait_for_leader(&self, deadline: &Deadline) -> Result<MutexGuard<'_, State>, EngineError> {
+        let waits = self
+            .group
+            .upgrade()
+            .is_some_and(|group| group.has_elections);
+        let until = Instant::now() + self.options.wait;
+        let mut state = self.state.lock();
+        loop {
+            if let Some(reason) = self.ended() {
+                return Err(EngineError::ReadOnly { reason });
+            }
+            let is_late = deadline.left().is_err() || Instant::now() >= until;
+            if state.link.is_some() || !waits || state.stopped || is_late {
+                return Ok(state);
+            }
+            self.changed.wait_for(&mut state, TURN_LOOK);
+        }
+    }
+
     /// # Errors
     /// [`EngineError::Behind`] if it is not within the time that a request has.
     fn wait_until_shown(
@@ -255,31 +276,23 @@ impl Follower {
         snapshot: SnapshotNumber,
         deadline: &Deadline,
     ) -> Result<(), EngineError> {
-        let mut state = self.state.lock();
-        while state.shown < snapshot {
-            if deadline.left().is_err() || state.ended.is_some() || state.stopped {
+        let Some(group) = self.group.upgrade() else {
+            return Ok(());
+        };
+        while !group.wait_for_snapshot(snapshot, TURN_LOOK) {
+            if deadline.left().is_err() || group.ended().is_some() || self.state.lock().stopped {
                 return Err(EngineError::Behind {
-                    node: self.leader_name().to_owned(),
+                    node: self.leader_name(),
                     snapshot,
                 });
             }
-            self.changed.wait_for(&mut state, TURN_LOOK);
         }
         Ok(())
     }
 
-    fn check_follows(&self, state: &State) -> Result<(), EngineError> {
-        match &state.ended {
-            None => Ok(()),
-            Some(reason) => Err(EngineError::ReadOnly {
-                reason: reason.clone(),
-            }),
-        }
-    }
-
     fn leader_lost(&self) -> EngineError {
         EngineError::LeaderLost {
-            node: self.leader_name().to_owned(),
+            node: self.leader_name(),
         }
     }
 }

@@ -1,23 +1,22 @@
-//! Which transactions have gone to which follower, and who is waited for?
+//! Which transactions have gone to which follower?
 //!
 //! Transactions are queued while the writer's lock is held, so in their order. Once the log is on the device they go
-//! to all followers that have all before them, and into a bounded backlog. A follower that has caught up is awaited:
-//! a transaction is published when each of these has applied it, or is lost, or was waited for long enough.
+//! to all followers that have all before them, and into a bounded backlog. What each has on its device its
+//! [`Group`] is told, which knows who is waited for.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
-use std::time::Instant;
 
 use jindou_model::{NodeId, PredicateId, SnapshotNumber, printable};
-use jindou_store::Run;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
+use super::ReplicaOptions;
 use super::execute::Writes;
+use super::group::Group;
 use super::lineage::Lineage;
 use super::link::Link;
-use super::wire::{Head, Message, Pieces, RefusedCopy};
-use super::{FollowerStatus, ReplicaOptions};
+use super::wire::{Head, Message, RefusedCopy};
 use crate::EngineError;
 use crate::database::Inner;
 use crate::prefixes::PrefixTable;
@@ -25,13 +24,14 @@ use crate::prefixes::PrefixTable;
 /// The leader's part.
 pub(crate) struct Leader {
     pub(super) inner: Weak<Inner>,
+    group: Weak<Group>,
+    /// The term in which it leads.
+    pub(super) term: u64,
     pub(super) options: ReplicaOptions,
     pub(super) state: Mutex<State>,
     pub(super) changed: Condvar,
     lineage: Lineage,
     pub(super) writes: Arc<Writes>,
-    /// What came of messages that are not whole, by node.
-    pieces: Vec<Mutex<Pieces>>,
     /// Those that catch up, and some that have ended.
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -132,10 +132,6 @@ pub(super) struct Session {
     pub(super) unapplied_bytes: usize,
     /// It gets what is new at once.
     pub(super) is_pushed: bool,
-    /// The snapshot with which it has caught up, once it is pushed to.
-    goal: SnapshotNumber,
-    /// Transactions wait for it.
-    is_awaited: bool,
     /// Extents were closed for it.
     pub(super) has_closed: bool,
 }
@@ -161,13 +157,6 @@ impl Session {
             self.unapplied.pop_front();
             self.unapplied_bytes -= bytes;
         }
-        self.is_awaited |= self.is_pushed && self.applied >= self.goal;
-    }
-
-    /// Sends it what is new at once, from now on.
-    pub(super) fn push(&mut self) {
-        (self.is_pushed, self.goal) = (true, self.sent);
-        self.is_awaited |= self.applied >= self.goal;
     }
 
     /// Whether it was sent an item of the backlog, or had what that is about before. That the leader merges the last
@@ -178,11 +167,6 @@ impl Session {
             None if item.number == self.sent => !item.is_transaction(),
             None => item.number > self.sent,
         }
-    }
-
-    /// Whether transactions up to this snapshot wait for it.
-    fn keeps_waiting(&self, number: SnapshotNumber) -> bool {
-        self.is_awaited && self.applied < number
     }
 }
 
@@ -248,13 +232,15 @@ impl Leader {
     /// The part of the leader of these nodes, which has all up to a snapshot on its device.
     pub(super) fn new(
         inner: &Arc<Inner>,
-        options: ReplicaOptions,
-        number: SnapshotNumber,
+        group: &Arc<Group>,
+        (term, number): (u64, SnapshotNumber),
         lineage: Lineage,
     ) -> Arc<Self> {
-        let pieces = options.nodes.iter().map(|_| Mutex::default()).collect();
+        let options = group.options.clone();
         Arc::new(Self {
             inner: Arc::downgrade(inner),
+            group: Arc::downgrade(group),
+            term,
             writes: Arc::new(Writes::new(&options)),
             options,
             state: Mutex::new(State {
@@ -269,7 +255,6 @@ impl Leader {
             }),
             changed: Condvar::new(),
             lineage,
-            pieces,
             threads: Mutex::default(),
         })
     }
@@ -342,35 +327,6 @@ impl Leader {
         }
     }
 
-    /// Sends followers what is queued up to a snapshot, which is on the device, and waits until each one that has
-    /// caught up has it on its own, or is lost, or was waited for long enough.
-    pub(crate) fn publish(&self, number: SnapshotNumber) {
-        self.send(number);
-        let until = Instant::now() + self.options.wait;
-        let mut state = self.state.lock();
-        loop {
-            let is_awaited = (state.sessions()).any(|(_, session)| session.keeps_waiting(number));
-            if !is_awaited || state.stopped {
-                return;
-            }
-            if self.changed.wait_until(&mut state, until).timed_out() {
-                break;
-            }
-        }
-        for (node, session) in state.sessions() {
-            if session.keeps_waiting(number) {
-                (session.is_awaited, session.is_pushed) = (false, false);
-                tracing::warn!(
-                    "node {} has not applied snapshot {} within {:?}: nobody waits for it until it has caught up",
-                    self.options.name(node),
-                    number.0,
-                    self.options.wait
-                );
-            }
-        }
-        self.changed.notify_all();
-    }
-
     /// Sends all followers the prefixes that the database knows.
     pub(crate) fn send_prefixes(&self, table: &PrefixTable) {
         let head = prefixes(table);
@@ -380,55 +336,37 @@ impl Leader {
         }
     }
 
-    pub(super) fn joined(&self, node: NodeId) {
-        if !self.options.has(node) {
+    /// There is this link with a node from now on.
+    pub(super) fn joined(&self, node: NodeId, link: Arc<Link>) {
+        let ask = Head::Ask { term: self.term };
+        let mut state = self.state.lock();
+        let is_known = |peer: &Peer| Arc::ptr_eq(&peer.link, &link);
+        if state.peers.get(&node).is_some_and(is_known) {
             return;
         }
-        *self.pieces[node.0 as usize].lock() = Pieces::default();
-        let link = Arc::new(Link::new(node, &self.options.way));
+        // Where it has ended, the next one is told of.
+        let _is_there = link.send(&ask, &[]);
         let session = None;
-        let mut state = self.state.lock();
-        let before = state.peers.insert(node, Peer { link, session });
-        if let Some(before) = before {
-            before.link.end();
-        }
+        state.peers.insert(node, Peer { link, session });
         self.changed.notify_all();
     }
 
     pub(super) fn lost(&self, node: NodeId) {
-        let lost = self.state.lock().peers.remove(&node);
+        self.state.lock().peers.remove(&node);
         self.changed.notify_all();
-        let Some(peer) = lost else {
-            return;
-        };
-        peer.link.end();
-        if peer.session.is_some_and(|session| session.is_awaited) {
-            tracing::warn!("node {} is lost", self.options.name(node));
-        }
     }
 
-    pub(super) fn received(self: &Arc<Self>, from: NodeId, piece: &[u8]) -> Result<(), String> {
-        if !self.options.has(from) {
-            return Err(format!("there is no node {from}"));
-        }
-        let mut pieces = self.pieces[from.0 as usize].lock();
-        let Some(message) = pieces.add(piece, self.options.message_bytes)? else {
-            return Ok(());
-        };
-        drop(pieces);
+    pub(super) fn received(self: &Arc<Self>, from: NodeId, message: Message) -> Result<(), String> {
         let Message { head, body } = message;
         match head {
             Head::Begin {
+                term,
                 epoch,
                 number,
-                run,
+                runs,
                 digest,
-            } => {
-                let run = run.map(|(id, first)| Run {
-                    id,
-                    first: SnapshotNumber(first),
-                });
-                self.begin(from, epoch, (SnapshotNumber(number), run, digest))
+            } if term == self.term => {
+                self.begin(from, epoch, (SnapshotNumber(number), &runs, digest))
             }
             Head::Applied { number } => self.note_applied(from, SnapshotNumber(number)),
             Head::Write {
@@ -448,12 +386,17 @@ impl Leader {
                 self.end(from, &reason);
                 Ok(())
             }
-            Head::Refused(_)
+            // It is of another term: of one that has ended, or that is not known here yet, and then it is said again.
+            Head::Begin { .. }
+            | Head::Ask { .. }
+            | Head::Refused(_)
+            | Head::GiveUp { .. }
             | Head::Transaction { .. }
             | Head::Closed { .. }
-            | Head::History(_)
+            | Head::History { .. }
             | Head::Prefixes(_)
-            | Head::Written { .. } => Err("it speaks as a leader does, and follows".to_owned()),
+            | Head::Written { .. } => Ok(()),
+            Head::Said(..) => Err("its group is told of that".to_owned()),
         }
     }
 
@@ -477,13 +420,24 @@ impl Leader {
                 number.0
             ));
         }
-        let was_awaited = session.is_awaited;
         session.note_applied(number);
-        if session.is_awaited && !was_awaited {
-            tracing::info!("node {} has caught up", self.options.name(from));
-        }
+        drop(state);
         self.changed.notify_all();
+        self.tell_of(from, number);
         Ok(())
+    }
+
+    /// A node has what this one has, up to a snapshot, on its device.
+    fn tell_of(&self, node: NodeId, number: SnapshotNumber) {
+        if let Some(group) = self.group.upgrade() {
+            group.with(|core, now| core.has(now, node, self.term, number));
+        }
+    }
+
+    fn tell_of_none(&self, node: NodeId) {
+        if let Some(group) = self.group.upgrade() {
+            group.with(|core, _| core.has_nothing(node));
+        }
     }
 
     /// A follower applies nothing any more: nobody waits for it.
@@ -492,6 +446,7 @@ impl Leader {
             peer.session = None;
         }
         self.changed.notify_all();
+        self.tell_of_none(node);
         let (name, reason) = (self.options.name(node), printable(reason));
         tracing::warn!("node {name} follows no more: {reason}");
     }
@@ -501,7 +456,7 @@ impl Leader {
         self: &Arc<Self>,
         from: NodeId,
         epoch: u64,
-        (number, run, digest): (SnapshotNumber, Option<Run>, Option<u64>),
+        (number, runs, digest): (SnapshotNumber, &[(u64, u64)], Option<u64>),
     ) -> Result<(), String> {
         let Some(inner) = self.inner.upgrade() else {
             return Ok(());
@@ -516,19 +471,30 @@ impl Leader {
         let Some(peer) = state.peers.get_mut(&from) else {
             return Err(format!("there is no link with node {from}"));
         };
-        let refused = match (epoch == own_epoch, number <= sent) {
-            (false, _) => Some(RefusedCopy::OtherStore),
-            (true, false) => Some(RefusedCopy::Ahead { leader: sent.0 }),
-            (true, true) => match self.lineage.has(number, run, digest) {
-                true => None,
-                false => Some(RefusedCopy::Diverged),
-            },
-        };
-        if let Some(reason) = refused {
-            self.refuse(from, &peer.link, reason);
+        // What it says twice by one link it had said before it knew that it was heard.
+        if peer.session.is_some() {
             return Ok(());
         }
-        let _is_there = peer.link.send(&self.lineage.head(), &[]);
+        // What is in the log here and not on the device was sent to nobody.
+        let common = (epoch == own_epoch)
+            .then(|| self.lineage.common(sent, (number, runs), digest))
+            .flatten();
+        match common {
+            Some(common) if common >= number => {}
+            Some(SnapshotNumber(after)) => {
+                let _is_there = peer.link.send(&Head::GiveUp { after }, &[]);
+                return Ok(());
+            }
+            None => {
+                let reason = match epoch == own_epoch {
+                    true => RefusedCopy::Diverged,
+                    false => RefusedCopy::OtherStore,
+                };
+                self.refuse(from, &peer.link, reason);
+                return Ok(());
+            }
+        }
+        let _is_there = peer.link.send(&self.lineage.head(self.term), &[]);
         let _is_there = peer.link.send(&prefixes(&table), &[]);
         peer.session = Some(Session {
             number: session_number,
@@ -539,11 +505,10 @@ impl Leader {
             unapplied: VecDeque::new(),
             unapplied_bytes: 0,
             is_pushed: false,
-            goal: number,
-            is_awaited: false,
             has_closed: false,
         });
         drop(state);
+        self.tell_of(from, number);
         self.start_catching_up((from, session_number))
     }
 
@@ -569,28 +534,27 @@ impl Leader {
             peer.session = None;
         }
         self.refuse(session.0, &link, reason);
+        drop(state);
         self.changed.notify_all();
+        self.tell_of_none(session.0);
     }
 
     fn refuse(&self, node: NodeId, link: &Link, reason: RefusedCopy) {
-        let said = reason.told(self.options.name(super::LEADER));
+        let said = reason.told(self.options.name(self.options.here));
         tracing::warn!("node {} cannot follow: {said}", self.options.name(node));
         let _is_there = link.send(&Head::Refused(reason), &[]);
     }
 
-    pub(super) fn status(&self) -> Vec<FollowerStatus> {
-        let mut state = self.state.lock();
-        let mut status = Vec::new();
-        for (number, name) in self.options.nodes.iter().enumerate().skip(1) {
-            let peer = state.peers.get_mut(&NodeId(number as u32));
-            let session = peer.and_then(|peer| peer.session.as_ref());
-            status.push(FollowerStatus {
-                name: name.clone(),
-                applied: session.map(|session| session.applied),
-                is_awaited: session.is_some_and(|session| session.is_awaited),
-            });
-        }
-        status
+    /// The last snapshot that each other node was known to have, if it is there.
+    pub(super) fn status(&self) -> Vec<(NodeId, Option<SnapshotNumber>)> {
+        let state = self.state.lock();
+        let nodes = (0..self.options.nodes.len() as u32).map(NodeId);
+        let others = nodes.filter(|node| *node != self.options.here);
+        let applied = |node: NodeId| {
+            let session = state.peers.get(&node)?.session.as_ref()?;
+            Some(session.applied)
+        };
+        others.map(|node| (node, applied(node))).collect()
     }
 
     pub(super) fn stop(&self) {
@@ -633,10 +597,6 @@ impl RefusedCopy {
         match self {
             Self::OtherStore => format!(
                 "its store is no copy of that of node {leader}: copy that one anew with `jindou backup`"
-            ),
-            Self::Ahead { leader: last } => format!(
-                "its copy of the store has transactions that node {leader}, which is at snapshot {last}, does \
-                 not have: copy the store anew with `jindou backup`"
             ),
             Self::Diverged => format!(
                 "its copy of the store was changed by itself, or has transactions that node {leader} does not \

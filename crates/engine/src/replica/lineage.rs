@@ -1,6 +1,7 @@
 //! Is a copy of a store one that has nothing but what the leader has?
 
 use jindou_model::SnapshotNumber;
+use jindou_replication::{RunStart, common_snapshot};
 use jindou_store::{Begun, Directory, History, Run, Snapshot, StoreError, Transaction};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -15,25 +16,56 @@ impl Lineage {
         Self(history)
     }
 
-    /// True if a copy at this snapshot, which the run made, has nothing that the leader does not have. One that
-    /// is a copy for the first time says what it holds.
-    pub(super) fn has(
+    /// The last snapshot up to which a copy has what the leader has, which is at `last`: the copy is at `number`, and its
+    /// transactions were made by these runs. One that is a copy for the first time says what it holds. `None` if the
+    /// copy is of another store.
+    pub(super) fn common(
         &self,
-        number: SnapshotNumber,
-        run: Option<Run>,
+        last: SnapshotNumber,
+        (number, runs): (SnapshotNumber, &[(u64, u64)]),
         digest: Option<u64>,
-    ) -> bool {
-        // Who made what was there before the first run is not known, so it is compared.
-        let is_same = match digest {
-            Some(digest) => self.0.begun() == Some(Begun { number, digest }),
-            None => true,
+    ) -> Option<SnapshotNumber> {
+        if let Some(digest) = digest {
+            // Who made what was there before the first run is not known, so it is compared.
+            return (self.0.begun() == Some(Begun { number, digest })).then_some(number);
+        }
+        let start = |(id, first): &(u64, u64)| RunStart {
+            id: *id,
+            first: SnapshotNumber(*first),
         };
-        is_same && self.0.leads_from(number, run)
+        let theirs: Vec<RunStart> = runs.iter().map(start).collect();
+        let own: Vec<RunStart> = numbers(&self.0).iter().map(start).collect();
+        common_snapshot((&own, last), (&theirs, number))
     }
 
-    pub(super) fn head(&self) -> Head {
-        let runs = self.0.runs().iter();
-        Head::History(runs.map(|run| (run.id, run.first.0)).collect())
+    pub(super) fn head(&self, term: u64) -> Head {
+        Head::History {
+            term,
+            runs: numbers(&self.0),
+            begun: self.0.begun().map(|begun| (begun.number.0, begun.digest)),
+        }
+    }
+}
+
+/// The ids of the runs, and their first snapshots.
+pub(super) fn numbers(history: &History) -> Vec<(u64, u64)> {
+    let runs = history.runs().iter();
+    runs.map(|run| (run.id, run.first.0)).collect()
+}
+
+/// The history that [`Head::History`] says.
+pub(super) fn history_of(runs: Vec<(u64, u64)>, begun: Option<(u64, u64)>) -> History {
+    let runs = runs.into_iter().map(|(id, first)| Run {
+        id,
+        first: SnapshotNumber(first),
+    });
+    let history = History::of(runs.collect());
+    match begun {
+        Some((number, digest)) => history.with_begun(Begun {
+            number: SnapshotNumber(number),
+            digest,
+        }),
+        None => history,
     }
 }
 

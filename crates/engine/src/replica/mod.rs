@@ -1,14 +1,15 @@
 //! How do copies of a store stay the same while it is written?
 //!
-//! Of the nodes of a cluster the first one, the *leader*, orders all transactions, and each other one, a
+//! Of the nodes of a cluster one, the *leader*, orders all transactions, and each other one, a
 //! *follower*, applies them to its copy of the store, in their order and with the numbers that the leader gave. A
-//! write that comes to a follower is executed by the leader.
+//! write that comes to a follower is executed by the leader. Which node leads, and which are in sync, a
+//! [`Keeper`] keeps and [`jindou_replication`] decides (`group`): a node may have either part, one after the other.
 //!
-//! A transaction is on the leader's device before it goes anywhere. Then it goes to all followers that are there,
-//! and readers see it, and its client gets an answer, once each of these has it on its own device (`leader`). A
-//! follower that was away gets what it lacks from the leader's memory or its log (`catch_up`), and nobody waits for
-//! it meanwhile. A follower that comes to have what the leader does not, or lacks what the leader's log does not have
-//! any more, must be copied anew.
+//! A transaction is on the leader's device before it goes anywhere. Then it goes to all followers that are there
+//! (`leader`). Readers see it once all nodes in sync have it on their devices, and its client gets an answer once all of them
+//! show it. A follower that was away gets what it lacks from the leader's memory or its log (`catch_up`), and nobody waits for
+//! it meanwhile. One that has what the leader does not have gives that up, which nobody was told of, and begins anew; one
+//! that lacks what the leader's log does not have any more must be copied anew.
 //!
 //! What is merged, and of which snapshot, the leader decides: it says so in order with the transactions, and a follower
 //! makes the same merge of that snapshot, so that the bases of all have the same edges, and nodes can read each other's
@@ -21,6 +22,8 @@ mod catch_up;
 mod execute;
 mod follower;
 mod forward;
+mod group;
+mod keeper;
 mod leader;
 mod lineage;
 mod link;
@@ -32,16 +35,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jindou_model::{NodeId, SnapshotNumber};
+use jindou_replication::Timing;
 
 use crate::database::Inner;
 use crate::{Database, EngineError};
 pub(crate) use follower::{Follower, Owed};
 pub(crate) use forward::Target;
+pub(crate) use group::Group;
+pub use keeper::{Keeper, KeeperError, Told};
 pub(crate) use leader::Leader;
-use lineage::Lineage;
-
-/// The node that orders all transactions.
-pub(crate) const LEADER: NodeId = NodeId(0);
 
 /// What carries messages to the other nodes. Those to one node arrive in order and each once, until the link with it
 /// ends.
@@ -56,13 +58,20 @@ pub trait ReplicaWay: Send + Sync {
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ReplicaOptions {
-    /// The names of all nodes, by their numbers; the first one orders the transactions.
+    /// The names of all nodes, by their numbers.
     pub nodes: Vec<String>,
     /// Which of them this is.
     pub here: NodeId,
     /// What carries messages to the others.
     pub way: Arc<dyn ReplicaWay>,
-    /// How long a transaction waits for a follower, which then counts as lost until it has caught up; and how long
+    /// Who keeps which node leads. Default: the first one of the list does, and no other.
+    pub keeper: Option<Arc<dyn Keeper>>,
+    /// How long a copy that hears nothing of the leader answers after it was current for certain: it may be older than
+    /// what clients were told of by then. Default: however long, which is for a leader whose place no other node takes.
+    pub max_staleness: Option<Duration>,
+    /// How long the nodes wait for each other, but for [`wait`](Self::wait).
+    pub timing: Timing,
+    /// How long a transaction waits for a follower that is there, which then counts as lost until it has caught up; and how long
     /// after its own time a write waits at a follower for the leader's answer. Default: 10 s.
     pub wait: Duration,
     /// Bytes of the last transactions that the leader keeps in memory for followers that were away. Default: 64 MiB.
@@ -88,6 +97,9 @@ impl ReplicaOptions {
             nodes,
             here,
             way,
+            keeper: None,
+            max_staleness: None,
+            timing: Timing::default(),
             wait: Duration::from_secs(10),
             backlog_bytes: 64 << 20,
             window_bytes: 64 << 20,
@@ -100,6 +112,13 @@ impl ReplicaOptions {
 
     fn name(&self, node: NodeId) -> &str {
         &self.nodes[node.0 as usize]
+    }
+
+    fn timing(&self) -> Timing {
+        Timing {
+            wait: self.wait,
+            ..self.timing
+        }
     }
 
     fn has(&self, node: NodeId) -> bool {
@@ -121,6 +140,11 @@ impl fmt::Debug for ReplicaOptions {
 pub enum Standing {
     /// The leader has not said yet that it is a copy of its store.
     Waits,
+    /// It may be older than what clients were told of: it was cut off from the other nodes so long ago.
+    Unsure {
+        /// For how long it was.
+        since: Duration,
+    },
     /// It follows the leader no more, for this reason.
     Ended(String),
 }
@@ -134,38 +158,34 @@ pub(crate) enum Role {
 /// A database's end of the links with the other copies: it is told what comes by them. Clones are the same one; it
 /// does not keep the database open.
 #[derive(Clone)]
-pub struct Replica(Arc<Role>);
+pub struct Replica(Arc<Group>);
 
 impl Replica {
     /// A link with a node has begun. Called before anything that comes by it is [received](Self::received).
     pub fn joined(&self, node: NodeId) {
-        match &*self.0 {
-            Role::Leader(leader) => leader.joined(node),
-            Role::Follower(follower) if node == LEADER => follower.joined(),
-            // Followers say nothing to each other.
-            Role::Follower(_) => {}
-        }
+        self.0.joined(node);
     }
 
     /// The link with a node has ended. Called after all that came by it.
     pub fn lost(&self, node: NodeId) {
-        match &*self.0 {
-            Role::Leader(leader) => leader.lost(node),
-            Role::Follower(follower) if node == LEADER => follower.lost(),
-            Role::Follower(_) => {}
-        }
+        self.0.lost(node);
     }
 
     /// Waits until it is known whether this copy may answer, for so long at most: a follower whose copy was not
-    /// compared with the leader's yet, or does not follow any more, may hold what others do not.
+    /// compared with the leader's yet, or does not follow any more, may hold what others do not, and one that was cut
+    /// off may lack what clients were told of.
     ///
     /// # Errors
     /// Why it may not.
     pub fn may_answer(&self, within: Duration) -> Result<(), Standing> {
-        match &*self.0 {
-            Role::Leader(_) => Ok(()),
-            Role::Follower(follower) => follower.may_answer(within),
-        }
+        self.0.may_answer(within)
+    }
+
+    /// Whether the store is to be closed and opened again: then it gives up the end of its log, which no other copy has
+    /// and no client was told of. Until then it answers nothing.
+    #[must_use]
+    pub fn is_to_begin_anew(&self) -> bool {
+        self.0.is_to_begin_anew()
     }
 
     /// Takes a message of a node, and leaves what takes long to threads of its own.
@@ -173,17 +193,13 @@ impl Replica {
     /// # Errors
     /// Why the node does not speak as it should: the link is to be ended.
     pub fn received(&self, from: NodeId, message: Vec<u8>) -> Result<(), String> {
-        match &*self.0 {
-            Role::Leader(leader) => leader.received(from, &message),
-            Role::Follower(follower) if from == LEADER => follower.received(&message),
-            Role::Follower(_) => Err(format!("node {from} is not the leader")),
-        }
+        self.0.received(from, &message)
     }
 }
 
 impl fmt::Debug for Replica {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match &*self.0 {
+        f.write_str(match &*self.0.role() {
             Role::Leader(_) => "Replica(leader)",
             Role::Follower(_) => "Replica(follower)",
         })
@@ -192,7 +208,7 @@ impl fmt::Debug for Replica {
 
 impl Role {
     /// Ends all threads, and waits until they have ended; writes under way are cancelled.
-    pub(crate) fn stop(&self) {
+    fn stop(&self) {
         match self {
             Self::Leader(leader) => leader.stop(),
             Self::Follower(follower) => follower.stop(),
@@ -211,8 +227,8 @@ pub enum ReplicaStatus {
     },
     /// It applies those of the leader.
     Follows {
-        /// The leader's name.
-        leader: String,
+        /// The leader's name, once it is known.
+        leader: Option<String>,
         /// Whether the leader is there.
         is_led: bool,
         /// Why it takes no transactions any more, if it does not.
@@ -274,7 +290,7 @@ impl Database {
             return Err(EngineError::Cluster(NO_STREAMS));
         }
         let mut writer = inner.writer.lock();
-        if inner.replica.get().is_some() {
+        if writer.group.is_some() {
             return Err(EngineError::Cluster(ALREADY));
         }
         if let Some((log, ticket)) = &writer.last {
@@ -282,38 +298,21 @@ impl Database {
             let synced = log.sync(*ticket);
             synced.map_err(|error| writer.refused(error))?;
         }
-        let number = writer.latest.number();
-        let role = match options.here {
-            LEADER => {
-                let latest = writer.latest.clone();
-                writer.begin_run(SnapshotNumber(number.0 + 1), true)?;
-                let directory = inner.directory.as_ref().expect("it is stored");
-                let lineage = Lineage::new(lineage::of_leader(directory, &latest)?);
-                let leader = Leader::new(inner, options, number, lineage);
-                writer.leads = Some(Arc::clone(&leader));
-                Role::Leader(leader)
-            }
-            _ => {
-                let follower = Follower::start(inner, options, number)?;
-                writer.follows = true;
-                Role::Follower(follower)
-            }
-        };
-        let role = Arc::new(role);
-        let is_new = inner.replica.set(Arc::clone(&role)).is_ok();
-        assert!(is_new, "the writer's lock is held while it is set");
-        Ok(Replica(role))
+        let last = writer.latest.number();
+        writer.follows = true;
+        let group = Group::start(inner, options, last)?;
+        writer.group = Some(Arc::clone(&group));
+        drop(writer);
+        let is_new = inner.replica.set(Arc::clone(&group)).is_ok();
+        assert!(is_new, "the writer has had no group before");
+        group.begin()?;
+        Ok(Replica(group))
     }
 
     /// How this copy stands; `None` where it is none of a cluster that is written.
     #[must_use]
     pub fn replica_status(&self) -> Option<ReplicaStatus> {
-        Some(match &**self.inner().replica.get()? {
-            Role::Leader(leader) => ReplicaStatus::Leads {
-                followers: leader.status(),
-            },
-            Role::Follower(follower) => follower.status(),
-        })
+        Some(self.inner().group()?.status())
     }
 }
 
@@ -322,26 +321,31 @@ impl Database {
     /// other one is not waited for.
     #[must_use]
     pub fn wait_for_snapshot(&self, number: SnapshotNumber, within: Duration) -> bool {
-        match self.inner().follower() {
-            Some(follower) => follower.wait_for_snapshot(number, within),
+        match self.inner().group() {
+            Some(group) => group.wait_for_snapshot(number, within),
             None => self.snapshot_number() >= number,
         }
     }
 }
 
 impl Inner {
+    /// The database's part among copies of its store, if it has one.
+    pub(crate) fn group(&self) -> Option<&Arc<Group>> {
+        self.replica.get()
+    }
+
     /// The leader's part, where this is one.
-    pub(crate) fn leader(&self) -> Option<&Arc<Leader>> {
-        match &**self.replica.get()? {
-            Role::Leader(leader) => Some(leader),
+    pub(crate) fn leader(&self) -> Option<Arc<Leader>> {
+        match &*self.group()?.role() {
+            Role::Leader(leader) => Some(Arc::clone(leader)),
             Role::Follower(_) => None,
         }
     }
 
     /// The follower's part, where this is one.
-    pub(crate) fn follower(&self) -> Option<&Arc<Follower>> {
-        match &**self.replica.get()? {
-            Role::Follower(follower) => Some(follower),
+    pub(crate) fn follower(&self) -> Option<Arc<Follower>> {
+        match &*self.group()?.role() {
+            Role::Follower(follower) => Some(Arc::clone(follower)),
             Role::Leader(_) => None,
         }
     }
@@ -376,7 +380,7 @@ impl Inner {
         if !self.config.is_replicated {
             return Ok(());
         }
-        match self.replica.get().map(|role| &**role) {
+        match self.group().map(|group| group.role()).as_deref() {
             Some(Role::Leader(_)) => Ok(()),
             Some(Role::Follower(_)) => Err(EngineError::Cluster(FOLLOWER_MERGES)),
             None => Err(EngineError::Cluster(NO_MERGE_YET)),

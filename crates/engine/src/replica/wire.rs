@@ -5,7 +5,9 @@
 //! than a link takes.
 
 use jindou_ingest::{Compression, Format, RawSource};
+use jindou_replication::Message as Said;
 use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::outcome::Outcome;
 use crate::AddressPolicy;
@@ -19,17 +21,30 @@ const LAST: u8 = 1;
 /// What begins a message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Head {
-    /// A follower has all up to this snapshot, of the store of this epoch.
+    /// What nodes say to each other of who leads: its bytes, and a hash of these, as a flipped bit would depose a leader.
+    Said(Vec<u8>, u64),
+    /// A node leads in this term, and asks for a [`Head::Begin`].
+    Ask { term: u64 },
+    /// A follower, which knows that the node leads in this term, has all up to this snapshot, of the store of this
+    /// epoch.
     Begin {
+        term: u64,
         epoch: u64,
         number: u64,
-        /// The run that made its last transaction, if that is known: its id and its first snapshot.
-        run: Option<(u64, u64)>,
+        /// Who made its transactions: ids, and first snapshots.
+        runs: Vec<(u64, u64)>,
         /// What it holds, of one that is a copy for the first time.
         digest: Option<u64>,
     },
-    /// A follower is a copy of the leader's store: its runs are these.
-    History(Vec<(u64, u64)>),
+    /// A follower has nothing that the leader of this term has not: its runs are these, and it was this before: a
+    /// snapshot and its digest.
+    History {
+        term: u64,
+        runs: Vec<(u64, u64)>,
+        begun: Option<(u64, u64)>,
+    },
+    /// A follower has transactions after this snapshot that the leader has not, and no client was told of.
+    GiveUp { after: u64 },
     /// The leader sends no transactions to a follower.
     Refused(RefusedCopy),
     /// The body is the transaction that makes this snapshot.
@@ -61,14 +76,35 @@ pub(super) enum Head {
     Written { id: u64, outcome: Box<Outcome> },
 }
 
+impl Head {
+    pub(super) fn said(said: &Said) -> Self {
+        let bytes = said.encode();
+        let hash = xxh3_64(&bytes);
+        Self::Said(bytes, hash)
+    }
+
+    /// What is said of who leads, if this is that.
+    ///
+    /// # Errors
+    /// Where it is not as it was sent.
+    pub(super) fn what_is_said(&self) -> Result<Option<Said>, String> {
+        let Self::Said(bytes, hash) = self else {
+            return Ok(None);
+        };
+        if xxh3_64(bytes) != *hash {
+            return Err("what it says of who leads was changed on its way".to_owned());
+        }
+        let said = Said::decode(bytes).map_err(|error| error.to_string())?;
+        Ok(Some(said))
+    }
+}
+
 /// Why a follower gets no transactions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum RefusedCopy {
     /// It is no copy of this store, or of one before its terms were numbered anew.
     OtherStore,
-    /// It has transactions that the leader does not have.
-    Ahead { leader: u64 },
-    /// So it has, as far as it is said who made its last one.
+    /// It has transactions that the leader does not have, and it is not known since when.
     Diverged,
     /// The leader's log has none of those that come next.
     TooOld,

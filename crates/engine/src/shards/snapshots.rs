@@ -157,6 +157,10 @@ impl Snapshots {
         standing.map_err(|standing| EngineError::NotFollowing {
             reason: match standing {
                 Standing::Waits => "the leader has not compared it with its own yet".to_owned(),
+                Standing::Unsure { since } => format!(
+                    "it was cut off from the others {:.1} s ago, and may lack what clients were told of",
+                    since.as_secs_f64()
+                ),
                 Standing::Ended(reason) => reason,
             },
         })
@@ -460,7 +464,7 @@ impl State {
 impl MemberGraphs for Snapshots {
     fn at(&self, number: SnapshotNumber, within: Duration) -> Result<Arc<OwnGraph>, Unavailable> {
         self.may_answer(within).map_err(|standing| match standing {
-            Standing::Waits => Unavailable::NotNow,
+            Standing::Waits | Standing::Unsure { .. } => Unavailable::NotNow,
             Standing::Ended(_) => Unavailable::Never(self.first_shard()),
         })?;
         let until = Instant::now().checked_add(within);

@@ -9,12 +9,22 @@ use std::time::Duration;
 
 use jindou_engine::{
     Config, Database, MergePolicy, NodeId, Replica, ReplicaOptions, ReplicaStatus, ReplicaWay,
+    Timing,
 };
 
 use crate::Random;
 
 /// Nothing that a test waits for takes so long.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
+
+/// Nodes that do without each other soon, as there are tests that break many links.
+const QUICK: Timing = Timing {
+    beat: Duration::from_millis(5),
+    lease: Duration::from_millis(80),
+    grace: Duration::from_millis(100),
+    patience: Duration::from_millis(20),
+    wait: Duration::from_secs(10),
+};
 
 /// What is on its way, by sender and receiver.
 #[derive(Default)]
@@ -268,6 +278,7 @@ impl Cluster {
         let names = (0..self.nodes.len()).map(|node| format!("n{node}"));
         let here = NodeId(node as u32);
         let mut options = ReplicaOptions::new(names.collect(), here, Arc::new(way));
+        options.timing = QUICK;
         (self.options)(&mut options);
         let replica = database.replicate(options).expect("it is a copy");
         lock(&self.net.shared.state).replicas[node] = Some(replica);

@@ -499,7 +499,7 @@ impl World {
         let Some(live) = self.live(node) else { return };
         let clock = live.offset + now * live.rate as u32 / 1000;
         match live.core.answering(clock) {
-            Answering::Current => {
+            Answering::Current(_) => {
                 let prefix = live.log[..live.shown].to_vec();
                 self.seen.read(&prefix);
                 self.came.current_reads += 1;
@@ -585,8 +585,11 @@ impl World {
     }
 
     fn arrive(&mut self, from: NodeId, to: NodeId, epoch: u64, said: Said) {
-        let way = self.ways.entry((from, to)).or_default();
-        if !way.is_up || way.is_cut || way.epoch != epoch || self.live(to).is_none() {
+        let is_cut = self.ways.entry((from, to)).or_default().is_cut;
+        // What comes after the receiver has noticed the end of the link comes by none.
+        let end = self.ways.entry((to, from)).or_default();
+        let is_there = end.is_up && end.epoch == epoch && !is_cut;
+        if !is_there || self.live(to).is_none() {
             return;
         }
         match said {
@@ -675,7 +678,6 @@ impl World {
             true => Versioned::default(),
             false => self.kept.clone(),
         };
-        let may_form = !self.keeper_is_away;
         let device = &self.nodes[node.0 as usize].device;
         let (log, runs) = (device.log.clone(), device.runs.clone());
         let clock = offset + self.now * rate as u32 / 1000;
@@ -688,7 +690,7 @@ impl World {
             },
             last: number(log.len()),
             known,
-            may_form,
+            may_form: true,
             may_take_over: true,
         };
         let synced = log.len();
@@ -932,7 +934,8 @@ impl World {
             let live = node.live.as_ref().expect("all came back");
             self.seen.check_whole(&live.log);
             let clock = live.offset + self.now * live.rate as u32 / 1000;
-            assert_eq!(live.core.answering(clock), Answering::Current);
+            let answering = live.core.answering(clock);
+            assert!(matches!(answering, Answering::Current(_)), "{answering:?}");
         }
         let before = self.seen.acknowledged();
         assert!(before > 0, "no client was told of anything");

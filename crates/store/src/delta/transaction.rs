@@ -204,6 +204,13 @@ impl Transaction {
         }
     }
 
+    /// The snapshot that the transaction of these bytes makes, if they have so much.
+    #[must_use]
+    pub fn number_of(bytes: &[u8]) -> Option<SnapshotNumber> {
+        let word = bytes.first_chunk::<8>()?;
+        Some(SnapshotNumber(u64::from_le_bytes(*word)))
+    }
+
     /// The transaction of these bytes.
     ///
     /// # Errors
