@@ -4,6 +4,7 @@
 
 mod corrupted;
 mod faults;
+mod permuted;
 mod simulated;
 mod small;
 mod threads;

@@ -33,6 +33,7 @@ pub(crate) struct Game {
     pub(crate) seed: u64,
     pub(crate) fault: Fault,
     pub(crate) mix: Mix,
+    pub(crate) keys: u32,
     pub(crate) clients: u32,
     pub(crate) operations: usize,
     /// Operations in a thousand of which the client hears nothing, and that fail.
@@ -46,6 +47,7 @@ impl Game {
             seed,
             fault,
             mix: Mix::LISTS,
+            keys: 5,
             clients: 6,
             operations: 400,
             unknown_per_mille: 30,
@@ -199,7 +201,7 @@ struct Play {
 /// Plays a game to its end.
 pub(crate) fn play(game: &Game) -> Played {
     let config = WorkloadConfig {
-        keys: 5,
+        keys: game.keys,
         writes_per_key: 12,
         keys_per_operation: 3,
         mix: game.mix,
