@@ -35,6 +35,7 @@ const PLACES: &[(&str, Place)] = &[
     ("python", Place::Layer(5)),
     ("counting", Place::Development),
     ("datagen", Place::Development),
+    ("history", Place::Development),
     ("bench", Place::Development),
     ("conformance", Place::Development),
     ("sim", Place::Development),
