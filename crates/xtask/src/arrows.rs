@@ -30,6 +30,7 @@ const PLACES: &[(&str, Place)] = &[
     ("gpu", Place::Layer(3)),
     ("engine", Place::Layer(4)),
     ("brokers", Place::Layer(5)),
+    ("etcd", Place::Layer(5)),
     ("server", Place::Layer(5)),
     ("cli", Place::Layer(5)),
     ("python", Place::Layer(5)),

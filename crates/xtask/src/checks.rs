@@ -44,6 +44,7 @@ pub(crate) fn run(root: &Path, with_lints: bool) -> anyhow::Result<bool> {
     }
     w3c::forget(root)?;
     install_strace();
+    install_etcd();
     step("test", &mut || tests(root, &mut summary))?;
     step("packaging", &mut || packaging::check(root, &mut summary))?;
     step("docs/w3c.md", &mut || w3c::check(root, &mut summary))?;
@@ -90,6 +91,11 @@ fn tool(
 /// made of the system calls. Without it that test says `SKIPPED`.
 fn install_strace() {
     install("strace", "strace");
+}
+
+/// Installs etcd where it is missing and can be had. Without it the tests of its client say `SKIPPED`.
+fn install_etcd() {
+    install("etcd", "etcd-server");
 }
 
 /// Installs a package of Debian where its program is missing and the package can be had.
