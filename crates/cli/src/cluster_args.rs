@@ -2,17 +2,18 @@
 
 use std::num::NonZeroU16;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
 use crate::args::ReadArguments;
-use crate::values::parse_count;
+use crate::values::{parse_count, parse_duration};
 
 /// Nodes that `jindou cluster dev` starts at most.
 const MOST_NODES: i64 = 16;
 
 /// Which node of which cluster a server is.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Cluster")]
 pub(crate) struct ClusterArguments {
     /// File of the nodes of a cluster, the same at each of them: the server is one of these, and queries are
@@ -25,9 +26,37 @@ pub(crate) struct ClusterArguments {
     /// Reach nodes of this machine by TCP, too, as those of others
     #[arg(long, requires = "peers")]
     pub(crate) no_shared_memory: bool,
+    /// The etcd that keeps which node leads: where that is lost, another one takes its place. One address or several of one
+    /// etcd; the same at all nodes [default: the first node of the list always leads]
+    #[arg(long, value_name = "URL[,URL]", requires = "peers")]
+    pub(crate) cluster: Option<jindou_etcd::Endpoints>,
+    /// What the cluster is called in etcd, where there are several
+    #[arg(long, value_name = "NAME", requires = "cluster", default_value = "default", value_parser = parse_cluster_name)]
+    pub(crate) cluster_name: String,
+    /// File of the authorities that etcd's certificate is checked against, for https addresses
+    #[arg(long, value_name = "FILE", requires = "cluster")]
+    pub(crate) etcd_ca: Option<PathBuf>,
+    /// File of the certificate that this server shows to etcd
+    #[arg(long, value_name = "FILE", requires = "etcd_ca", requires = "etcd_key")]
+    pub(crate) etcd_certificate: Option<PathBuf>,
+    /// File of its key
+    #[arg(long, value_name = "FILE", requires = "etcd_certificate")]
+    pub(crate) etcd_key: Option<PathBuf>,
+    /// How long a node that is cut off from the others answers queries from what it has, which may lack what clients were
+    /// told of [default: not at all, with --cluster; otherwise however long]
+    #[arg(long, value_name = "TIME", requires = "cluster", value_parser = parse_duration)]
+    pub(crate) max_staleness: Option<Duration>,
     /// End when standard input does, as it does when the program ends that started this one
     #[arg(long, hide = true)]
     pub(crate) ends_with_input: bool,
+}
+
+fn parse_cluster_name(text: &str) -> Result<String, String> {
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    match !text.is_empty() && text.len() <= 64 && text.bytes().all(is_name) {
+        true => Ok(text.to_owned()),
+        false => Err("it has letters and digits of ASCII, `.`, `_` and `-`, at most 64".to_owned()),
+    }
 }
 
 /// Run a cluster of servers, whose nodes answer queries together

@@ -19,6 +19,8 @@ mod bench_stream_args;
 mod cluster_args;
 mod commands;
 mod control;
+#[cfg(target_os = "linux")]
+mod etcd_keeper;
 mod failure;
 mod files;
 mod interrupt;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use jindou_engine::Database;
 
 use crate::cluster_args::ClusterArguments;
@@ -29,7 +29,24 @@ impl Node {
         }
     }
 
-    pub(crate) fn join(self, _: &Database) -> anyhow::Result<()> {
+    pub(crate) fn join(self, _: &Database) -> anyhow::Result<BeginAnew> {
         match self {}
     }
+}
+
+/// Where there are no nodes, no server is told that its store is to be opened anew.
+pub(crate) struct BeginAnew;
+
+impl BeginAnew {
+    pub(crate) fn never() -> Self {
+        Self
+    }
+
+    pub(crate) async fn wait(self) {
+        std::future::pending().await
+    }
+}
+
+pub(crate) fn start_anew() -> anyhow::Error {
+    anyhow!("nodes of a cluster run on Linux only, for now")
 }

@@ -1,14 +1,20 @@
 //! How does a server become one node of a cluster, and what does it say of the others? It checks what it was
 //! asked for before the store is opened, joins, and then says who is missing, and whenever all are there.
 
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use jindou_engine::{ClusterOptions, Database, PeerList, Presence};
+use jindou_engine::{ClusterOptions, Database, Keeper, PeerList, Presence};
+use jindou_etcd::{Identity, TlsFiles};
+use tokio::sync::oneshot;
 
 use crate::cluster_args::ClusterArguments;
+use crate::etcd_keeper::EtcdKeeper;
 use jindou_engine::printable;
 
 /// Who is not there by then is named.
@@ -48,6 +54,11 @@ impl Node {
         }
         let (peers, secret) = PeerList::read(file).context("--peers")?;
         let node = peers.node(name).context("--node")?;
+        let keeper = keeper(arguments, &peers)?;
+        // One whose place another node may take would answer from what was before that.
+        let max_staleness = keeper
+            .as_ref()
+            .map(|_| arguments.max_staleness.unwrap_or_default());
         Ok(Some(Self {
             name: name.clone(),
             options: ClusterOptions {
@@ -56,6 +67,8 @@ impl Node {
                 node,
                 maps_memory: !arguments.no_shared_memory,
                 listener: None,
+                keeper,
+                max_staleness,
             },
         }))
     }
@@ -64,7 +77,7 @@ impl Node {
     ///
     /// # Errors
     /// An address that cannot be had, and what the operating system refuses.
-    pub(crate) fn join(self, database: &Database) -> anyhow::Result<()> {
+    pub(crate) fn join(self, database: &Database) -> anyhow::Result<BeginAnew> {
         let map = self.options.peers.map();
         let own = |shard: &_| map.holder(*shard) == self.options.node;
         let shards = map.shards().all().filter(own).count();
@@ -76,12 +89,84 @@ impl Node {
             "node {} of {nodes}, with {shards} of {all} shards; meets the others at {address}",
             self.name
         );
+        let anew = BeginAnew::watch(database)?;
         let database = database.clone();
         let watch = move || tell_who_is_there(&database, &self.name, nodes);
         let thread = thread::Builder::new().name("tell of nodes".to_owned());
         thread.spawn(watch).context("cannot start a thread")?;
-        Ok(())
+        Ok(anew)
     }
+}
+
+/// Who keeps which node leads, if it is said.
+fn keeper(
+    arguments: &ClusterArguments,
+    peers: &PeerList,
+) -> anyhow::Result<Option<Arc<dyn Keeper>>> {
+    let Some(endpoints) = &arguments.cluster else {
+        return Ok(None);
+    };
+    let certificate = arguments.etcd_certificate.clone();
+    let identity = certificate.zip(arguments.etcd_key.clone());
+    let identity = identity.map(|(certificate, key)| Identity { certificate, key });
+    let options = jindou_etcd::Options {
+        tls: (arguments.etcd_ca.clone()).map(|ca| TlsFiles { ca, identity }),
+        ..jindou_etcd::Options::new(endpoints.clone())
+    };
+    let keeper = EtcdKeeper::new(options, &arguments.cluster_name, peers).context("--cluster")?;
+    Ok(Some(Arc::new(keeper)))
+}
+
+/// Tells a server that its store is to be opened anew, as the end of its log is to be given up.
+pub(crate) struct BeginAnew(Option<oneshot::Receiver<()>>);
+
+impl BeginAnew {
+    /// It is never told so.
+    pub(crate) fn never() -> Self {
+        Self(None)
+    }
+
+    fn watch(database: &Database) -> anyhow::Result<Self> {
+        let (send, receive) = oneshot::channel();
+        let database = database.clone();
+        let thread = thread::Builder::new().name("begin anew".to_owned());
+        let watch = move || {
+            while !database.wait_to_begin_anew(LONG) {}
+            // Nobody waits for it where the server has ended.
+            let _ended = send.send(());
+        };
+        thread.spawn(watch).context("cannot start a thread")?;
+        Ok(Self(Some(receive)))
+    }
+
+    /// Done when it is told so.
+    pub(crate) async fn wait(self) {
+        let told = match self.0 {
+            Some(told) => told.await.is_ok(),
+            None => false,
+        };
+        if !told {
+            std::future::pending().await
+        }
+    }
+}
+
+/// Takes the place of this process, as it was started.
+///
+/// # Errors
+/// What the operating system says; otherwise it does not return.
+pub(crate) fn start_anew() -> anyhow::Error {
+    note!(
+        "starting anew, as this node has transactions that no client was told of and the others do not have"
+    );
+    let program = match std::env::current_exe() {
+        Ok(program) => program,
+        Err(error) => return anyhow::Error::new(error).context("cannot find this program"),
+    };
+    let error = Command::new(program)
+        .args(std::env::args_os().skip(1))
+        .exec();
+    anyhow::Error::new(error).context("cannot start anew")
 }
 
 /// What a node says when all are there.

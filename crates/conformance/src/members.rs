@@ -127,6 +127,8 @@ impl Members {
             node: peers.node(&name(number)).expect("it is in the list"),
             maps_memory: self.maps_memory,
             listener,
+            keeper: None,
+            max_staleness: None,
         })?;
         Ok(database)
     }

@@ -101,6 +101,8 @@ fn nodes(location: &Path, policy: ForkPolicy, gate: &Gate) -> [Database; 2] {
             node: peers.node(&format!("n{number}")).unwrap(),
             maps_memory: true,
             listener: listeners[number].take(),
+            keeper: None,
+            max_staleness: None,
         };
         database.join(options).unwrap();
         database

@@ -149,6 +149,8 @@ impl Node<'_> {
             node: self.peers.node(self.name).expect("it is in the list"),
             maps_memory: self.maps_memory,
             listener: held(self.peers, self.name),
+            keeper: None,
+            max_staleness: None,
         })?;
         Ok(database)
     }
@@ -665,6 +667,8 @@ fn only_a_store_that_is_read_can_be_a_node_and_only_once() {
         node: peers.node("n0").expect("it is in the list"),
         maps_memory: true,
         listener: None,
+        keeper: None,
+        max_staleness: None,
     };
     drop(held(&peers, "n0"));
     let written = Database::open(&location, Config::default()).expect("it opens");

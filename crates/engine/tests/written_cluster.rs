@@ -179,6 +179,8 @@ fn node(
         node: peers.node(&name).expect("it is in the list"),
         maps_memory,
         listener,
+        keeper: None,
+        max_staleness: None,
     };
     database.join(options).expect("it joins");
     database

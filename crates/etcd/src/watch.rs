@@ -28,7 +28,6 @@ const MOST_PAUSE: Duration = Duration::from_secs(2);
 
 /// What is heard of keys.
 #[derive(Debug)]
-#[non_exhaustive]
 pub enum Event {
     /// A key was written.
     Put {

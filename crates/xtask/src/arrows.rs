@@ -50,6 +50,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("store", "partition"),
     ("server", "brokers"),
     ("cli", "server"),
+    ("cli", "etcd"),
     ("cli", "datagen"),
     ("cli", "bench"),
 ];

@@ -229,6 +229,8 @@ fn join(
         node,
         maps_memory,
         listener: None,
+        keeper: None,
+        max_staleness: None,
     })?;
     Ok(database)
 }

@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
@@ -19,7 +20,7 @@ use crate::args::{CorsOrigin, FsyncArgument, ServeArguments};
 use crate::control;
 use crate::interrupt::{EndOfInput, Signals, end_at_once};
 use crate::limit_args::{HeavyPriorityArgument, LimitArguments};
-use crate::node::Node;
+use crate::node::{BeginAnew, Node, start_anew};
 use crate::open;
 
 /// # Errors
@@ -70,14 +71,27 @@ pub(crate) fn run(mut arguments: ServeArguments) -> anyhow::Result<()> {
         }
         None => open::in_memory(&arguments.files, &arguments.read, Duration::ZERO, engine)?,
     };
-    if let Some(node) = node {
-        node.join(&database)?;
-    }
+    let anew = match node {
+        Some(node) => node.join(&database)?,
+        None => BeginAnew::never(),
+    };
     let end = match arguments.cluster.ends_with_input {
         true => EndOfInput::watch()?,
         false => EndOfInput::never(),
     };
-    serve_until(end, database, config, arguments.location.as_deref())
+    let asks = (end, anew);
+    match serve_until(asks, database, config, arguments.location.as_deref())? {
+        Ended::ForGood => Ok(()),
+        Ended::ToBeginAnew => Err(start_anew()),
+    }
+}
+
+/// Why a server has ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    ForGood,
+    /// Its store is to be opened anew.
+    ToBeginAnew,
 }
 
 /// Which pages of other origins may use the server.
@@ -196,16 +210,17 @@ pub(crate) fn serve(
     config: ServerConfig,
     store: Option<&Path>,
 ) -> anyhow::Result<()> {
-    serve_until(EndOfInput::never(), database, config, store)
+    let asks = (EndOfInput::never(), BeginAnew::never());
+    serve_until(asks, database, config, store).map(drop)
 }
 
 /// As [`serve`], or until the end of standard input.
 fn serve_until(
-    end: EndOfInput,
+    asks: (EndOfInput, BeginAnew),
     database: Database,
     mut config: ServerConfig,
     store: Option<&Path>,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Ended> {
     config.max_connections = config.max_connections.min(room_for_connections());
     let runtime = jindou_server::runtime().context("cannot start the server's threads")?;
     runtime.block_on(async {
@@ -243,8 +258,13 @@ fn serve_until(
                 control.serve(stopping).await;
             }
         };
-        tokio::join!(server.serve(listener, stop(signals, end, running)), asked);
-        Ok(())
+        let is_anew = AtomicBool::new(false);
+        let stop = stop(signals, asks, (running, &is_anew));
+        tokio::join!(server.serve(listener, stop), asked);
+        Ok(match is_anew.load(Relaxed) {
+            false => Ended::ForGood,
+            true => Ended::ToBeginAnew,
+        })
     })
 }
 
@@ -293,11 +313,16 @@ fn reread_on_hangup(_: OnHangup) -> io::Result<impl Future<Output = ()> + Send> 
     Ok(std::future::ready(()))
 }
 
-/// Done at the first signal or the end of input, when `running` goes too. A second signal ends the process.
-async fn stop(mut signals: Signals, end: EndOfInput, running: watch::Sender<()>) {
+/// Done at the first signal, the end of input or when the store is to be opened anew, when `running` goes too. A second signal ends the process.
+async fn stop(
+    mut signals: Signals,
+    (end, anew): (EndOfInput, BeginAnew),
+    (running, is_anew): (watch::Sender<()>, &AtomicBool),
+) {
     tokio::select! {
         () = signals.next() => {}
         () = end.wait() => {}
+        () = anew.wait() => is_anew.store(true, Relaxed),
     }
     drop(running);
     note!("ending once the queries and backups under way have; Ctrl-C again ends at once");

@@ -346,6 +346,18 @@ impl Group {
         self.gives_up.load(Relaxed)
     }
 
+    /// As [`Database::wait_to_begin_anew`](crate::Database::wait_to_begin_anew).
+    pub(super) fn wait_to_begin_anew(&self, within: Duration) -> bool {
+        let until = Instant::now().checked_add(within);
+        let mut state = self.state.lock();
+        while !self.is_to_begin_anew() {
+            if self.wait(&mut state, until) || state.stopped {
+                break;
+            }
+        }
+        self.is_to_begin_anew()
+    }
+
     /// The leader of a term has said that it has all that is here.
     pub(super) fn followed(&self, term: u64) {
         self.is_copy.store(true, Relaxed);

@@ -15,7 +15,7 @@ pub type Told = Arc<dyn Fn(Versioned) + Send + Sync>;
 
 /// Keeps the configuration of the copies of a store. Its methods may take as long as a network does, and are called
 /// by threads that nobody waits for.
-pub trait Keeper: Send + Sync {
+pub trait Keeper: std::fmt::Debug + Send + Sync {
     /// Replaces what has this version, 0 for nothing, and says what is kept then, whether that was done or not.
     ///
     /// # Errors
@@ -45,6 +45,7 @@ pub enum KeeperError {
 }
 
 /// What the first of a fixed list of nodes keeps, in its store: that it leads, and which others are in sync.
+#[derive(Debug)]
 pub(crate) struct FirstLeads {
     here: NodeId,
     directory: Arc<Directory>,

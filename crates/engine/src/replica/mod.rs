@@ -317,6 +317,19 @@ impl Database {
 }
 
 impl Database {
+    /// Waits until the store is to be closed and opened again ([`Replica::is_to_begin_anew`]), or for so long; true if it
+    /// is.
+    #[must_use]
+    pub fn wait_to_begin_anew(&self, within: Duration) -> bool {
+        match self.inner().group() {
+            Some(group) => group.wait_to_begin_anew(within),
+            None => {
+                std::thread::sleep(within);
+                false
+            }
+        }
+    }
+
     /// Waits until queries see this snapshot or a later one, or for so long; true if they do. A database that follows no
     /// other one is not waited for.
     #[must_use]

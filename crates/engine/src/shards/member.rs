@@ -17,7 +17,7 @@ use super::copies::{ByMember, Copies, Teller, Telling};
 use super::publish::Publishing;
 use super::snapshots::Snapshots;
 use crate::graph::StoredGraph;
-use crate::replica::{ReplicaOptions, ReplicaWay};
+use crate::replica::{Keeper, ReplicaOptions, ReplicaWay};
 use crate::{Database, EngineError};
 
 /// How long two nodes may take to become known to each other.
@@ -36,6 +36,10 @@ pub struct ClusterOptions {
     pub maps_memory: bool,
     /// Listens at the node's address already; without it that is bound.
     pub listener: Option<TcpListener>,
+    /// Of a store that is written: who keeps which node leads. Without one, the first node always does.
+    pub keeper: Option<Arc<dyn Keeper>>,
+    /// As [`ReplicaOptions::max_staleness`].
+    pub max_staleness: Option<Duration>,
 }
 
 /// A database's part in a cluster.
@@ -130,7 +134,11 @@ impl Membership {
                 let names = options.peers.peers().iter();
                 let names = names.map(|peer| peer.name.clone()).collect();
                 let way = Arc::clone(&way) as Arc<dyn ReplicaWay>;
-                let replica = database.replicate(ReplicaOptions::new(names, here, way))?;
+                let replica = database.replicate(ReplicaOptions {
+                    keeper: options.keeper.take(),
+                    max_staleness: options.max_staleness,
+                    ..ReplicaOptions::new(names, here, way)
+                })?;
                 snapshots.follow(replica.clone());
                 Some(Copies::new(replica, &snapshots, &teller) as Arc<dyn LinkUser>)
             }

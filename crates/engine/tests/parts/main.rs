@@ -181,6 +181,8 @@ fn options(
         node: peers.node(name).expect("it is in the list"),
         maps_memory,
         listener,
+        keeper: None,
+        max_staleness: None,
     }
 }
 

@@ -1,0 +1,285 @@
+//! How does etcd keep which node of a cluster leads, and which are in sync?
+//!
+//! As the value of one key, `/jindou/NAME/copies`, in JSON with the names of the nodes, which is replaced by compare and swap
+//! of its revision.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use jindou_engine::{Configuration, Keeper, KeeperError, NodeId, PeerList, Told, Versioned};
+use jindou_etcd::{Client, Error, Event, Expected, Options, Revision, Swap};
+use serde::{Deserialize, Serialize};
+
+/// How long it takes until etcd is asked again.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// A configuration as it is kept.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    term: u64,
+    leader: String,
+    in_sync: Vec<String>,
+}
+
+/// What etcd keeps for a cluster.
+#[derive(Clone)]
+pub(crate) struct EtcdKeeper {
+    client: Client,
+    key: String,
+    names: Vec<String>,
+}
+
+impl EtcdKeeper {
+    /// That of a cluster of this name and with these nodes. Connects to nothing.
+    ///
+    /// # Errors
+    /// Files of certificates that cannot be read.
+    pub(crate) fn new(options: Options, cluster: &str, peers: &PeerList) -> Result<Self, Error> {
+        let names = peers.peers().iter().map(|peer| peer.name.clone());
+        Ok(Self {
+            client: Client::new(options)?,
+            key: format!("/jindou/{cluster}/copies"),
+            names: names.collect(),
+        })
+    }
+
+    fn name(&self, node: NodeId) -> String {
+        self.names[node.0 as usize].clone()
+    }
+
+    fn node(&self, name: &str) -> Result<NodeId, String> {
+        let place = self.names.iter().position(|known| known == name);
+        let place = place.ok_or_else(|| format!("{name}, which the list of nodes lacks"))?;
+        Ok(NodeId(place as u32))
+    }
+
+    fn encode(&self, configuration: &Configuration) -> Vec<u8> {
+        let kept = Kept {
+            term: configuration.term,
+            leader: self.name(configuration.leader),
+            in_sync: configuration
+                .in_sync
+                .iter()
+                .map(|node| self.name(*node))
+                .collect(),
+        };
+        serde_json::to_vec(&kept).expect("it has strings and a number")
+    }
+
+    fn decode(&self, bytes: &[u8], revision: Revision) -> Result<Versioned, String> {
+        let kept: Kept = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        let in_sync: Result<BTreeSet<NodeId>, String> =
+            kept.in_sync.iter().map(|name| self.node(name)).collect();
+        Ok(Versioned {
+            version: revision.0,
+            configuration: Configuration {
+                term: kept.term,
+                leader: self.node(&kept.leader)?,
+                in_sync: in_sync?,
+            },
+        })
+    }
+
+    /// Tells what is kept, and says from which revision on it may have changed.
+    fn tell(&self, told: &Told) -> Result<Revision, Error> {
+        let listing = self.client.get_all(self.key.as_bytes())?;
+        for (key, value) in listing.entries {
+            self.tell_value(&key, &value.bytes, value.revision, told);
+        }
+        Ok(listing.revision)
+    }
+
+    fn tell_value(&self, key: &[u8], bytes: &[u8], revision: Revision, told: &Told) {
+        if key != self.key.as_bytes() {
+            return;
+        }
+        match self.decode(bytes, revision) {
+            Ok(kept) => told(kept),
+            Err(reason) => note!(
+                "warning: etcd has at {} what no node put there: {reason}",
+                self.key
+            ),
+        }
+    }
+
+    /// Tells of each change until it is to end.
+    fn follow(
+        &self,
+        told: &Told,
+        ends: &Receiver<()>,
+        again: &SyncSender<()>,
+        compacted: &Receiver<()>,
+    ) {
+        let mut is_away = false;
+        loop {
+            let pause = match self.tell(told) {
+                Ok(revision) => {
+                    if std::mem::take(&mut is_away) {
+                        note!("etcd is there again");
+                    }
+                    let _watch = self.watch_from(revision, told, again);
+                    // Until what it missed is to be read anew.
+                    loop {
+                        if compacted.recv_timeout(AGAIN).is_ok() {
+                            break;
+                        }
+                        if ends.try_recv() != Err(std::sync::mpsc::TryRecvError::Empty) {
+                            return;
+                        }
+                    }
+                    Duration::ZERO
+                }
+                Err(error) => {
+                    if !std::mem::replace(&mut is_away, true) {
+                        note!("warning: {error}; which node leads stays as it is meanwhile");
+                    }
+                    AGAIN
+                }
+            };
+            match ends.recv_timeout(pause) {
+                Err(RecvTimeoutError::Timeout) => {}
+                Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn watch_from(
+        &self,
+        revision: Revision,
+        told: &Told,
+        again: &SyncSender<()>,
+    ) -> Option<jindou_etcd::Watch> {
+        let (keeper, told, again) = (self.clone(), Told::clone(told), again.clone());
+        let on_event = move |event| match event {
+            Event::Put { key, value } => {
+                keeper.tell_value(&key, &value.bytes, value.revision, &told);
+            }
+            Event::Deleted { .. } => note!(
+                "warning: etcd has nothing at {} any more; no other node can lead until all are started anew",
+                keeper.key
+            ),
+            // Nobody waits where it ends anyway.
+            Event::Compacted(_) => drop(again.try_send(())),
+            Event::Away(error) => {
+                note!("warning: {error}; which node leads stays as it is meanwhile");
+            }
+            Event::Back => note!("etcd is there again"),
+        };
+        match self.client.watch(self.key.as_bytes(), revision, on_event) {
+            Ok(watch) => Some(watch),
+            Err(error) => {
+                note!("warning: {error}");
+                None
+            }
+        }
+    }
+}
+
+impl fmt::Debug for EtcdKeeper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Its client has a password.
+        f.debug_struct("EtcdKeeper")
+            .field("key", &self.key)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Keeper for EtcdKeeper {
+    fn replace(&self, expected: u64, by: &Configuration) -> Result<Versioned, KeeperError> {
+        let before = match expected {
+            0 => Expected::Absent,
+            revision => Expected::Revision(Revision(revision)),
+        };
+        let swap = self
+            .client
+            .put_if(self.key.as_bytes(), before, &self.encode(by), None);
+        match swap {
+            Ok(Swap::Won(revision)) => Ok(Versioned {
+                version: revision.0,
+                configuration: by.clone(),
+            }),
+            Ok(Swap::Lost(Some(value))) => {
+                let kept = self.decode(&value.bytes, value.revision);
+                kept.map_err(KeeperError::Refused)
+            }
+            Ok(Swap::Lost(None)) => Err(KeeperError::Refused(format!(
+                "etcd has nothing at {} any more",
+                self.key
+            ))),
+            Err(error @ Error::Unknown { .. }) => Err(KeeperError::Unknown(error.to_string())),
+            Err(error) => Err(KeeperError::Refused(error.to_string())),
+        }
+    }
+
+    fn watch(&self, told: Told) -> Box<dyn Send> {
+        let (end, ends) = sync_channel(1);
+        let (again, compacted) = sync_channel(1);
+        let keeper = self.clone();
+        let thread = std::thread::Builder::new().name("jindou-etcd".to_owned());
+        let thread = thread.spawn(move || keeper.follow(&told, &ends, &again, &compacted));
+        let thread = thread.inspect_err(|error| note!("warning: etcd is not asked: {error}"));
+        Box::new(Following {
+            end: Some(end),
+            thread: thread.ok(),
+        })
+    }
+
+    fn lets_form(&self) -> bool {
+        true
+    }
+
+    fn lets_take_over(&self) -> bool {
+        true
+    }
+}
+
+/// The thread that tells of changes, until this is dropped.
+struct Following {
+    end: Option<SyncSender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        drop(self.end.take());
+        if let Some(thread) = self.thread.take() {
+            // What it panicked with was printed.
+            let _ended = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_configuration_comes_back_and_no_other_names_do() {
+        let list = "[[node]]\nname = \"a\"\naddress = \"127.0.0.1:1\"\n[[node]]\nname = \"b\"\naddress = \"127.0.0.1:2\"\n";
+        let peers = PeerList::parse(list).expect("it is one");
+        let options = Options::new("http://127.0.0.1:2379".parse().expect("it is one"));
+        let keeper = EtcdKeeper::new(options, "x", &peers).expect("it has no files");
+        let configuration = Configuration {
+            term: 7,
+            leader: NodeId(1),
+            in_sync: [NodeId(0), NodeId(1)].into(),
+        };
+        let bytes = keeper.encode(&configuration);
+        let text = String::from_utf8(bytes.clone()).expect("it is text");
+        assert_eq!(text, r#"{"term":7,"leader":"b","in_sync":["a","b"]}"#);
+        let read = keeper.decode(&bytes, Revision(9));
+        assert_eq!(
+            read,
+            Ok(Versioned {
+                version: 9,
+                configuration
+            })
+        );
+        let other = text.replace("\"a\"", "\"c\"");
+        assert!(keeper.decode(other.as_bytes(), Revision(9)).is_err());
+        assert!(keeper.decode(b"{}", Revision(9)).is_err());
+    }
+}
