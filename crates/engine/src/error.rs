@@ -280,6 +280,11 @@ pub enum EngineError {
         /// Its name.
         node: String,
     },
+    /// Another node has come to take all writes of the cluster since this one was begun. Nothing was changed.
+    #[error(
+        "another node takes the writes of the cluster since this one was begun; nothing was changed; send it again"
+    )]
+    LeaderChanged,
     /// The node that takes all writes was lost after a write had been sent to it.
     #[error(
         "node {node}, which takes all writes of the cluster, has not said whether this one was done; look \

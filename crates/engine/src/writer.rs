@@ -54,6 +54,8 @@ pub(crate) struct Writer {
 pub(crate) struct Appended {
     snapshot: Snapshot,
     place: Option<(Arc<Log>, Ticket)>,
+    /// The term in which this copy led when it was.
+    term: Option<u64>,
 }
 
 impl Writer {
@@ -70,9 +72,11 @@ impl Writer {
 
     /// That no other node orders the transactions, which may have come about since one began.
     fn check_orders(&self) -> Result<(), EngineError> {
-        match self.follows {
-            true => Err(EngineError::Cluster(FOLLOWER_WRITES)),
-            false => Ok(()),
+        let has_elections = self.group.as_ref().is_some_and(|group| group.has_elections);
+        match (self.follows, has_elections) {
+            (false, _) => Ok(()),
+            (true, false) => Err(EngineError::Cluster(FOLLOWER_WRITES)),
+            (true, true) => Err(EngineError::LeaderChanged),
         }
     }
 
@@ -183,11 +187,17 @@ impl Writer {
         }
     }
 
+    /// The term in which this copy of the store leads, if it does.
+    fn term(&self) -> Option<u64> {
+        self.leads.as_ref().map(|leader| leader.term)
+    }
+
     /// The latest snapshot: what a transaction found to be so already may not be on the device yet.
     fn unchanged(&self) -> Appended {
         Appended {
             snapshot: self.latest.clone(),
             place: self.last.clone(),
+            term: self.term(),
         }
     }
 
@@ -216,6 +226,7 @@ impl Writer {
         Ok(Appended {
             snapshot: changed,
             place: self.last.clone(),
+            term: self.term(),
         })
     }
 
@@ -404,7 +415,7 @@ impl Inner {
         }
         match self.group() {
             // Readers see it when all nodes in sync have it.
-            Some(group) => group.publish(appended.snapshot.number())?,
+            Some(group) => group.publish(appended.snapshot.number(), appended.term)?,
             None => self.show_upon_latest(appended.snapshot),
         }
         Ok(())
@@ -435,9 +446,9 @@ impl Inner {
     /// what they see after a merge may be upon the one before, whose files are gone, until what was being
     /// written to the device meanwhile is shown.
     pub(crate) fn show_latest(&self) {
-        let (latest, last) = {
+        let (latest, last, term) = {
             let writer = self.writer.lock();
-            (writer.latest.clone(), writer.last.clone())
+            (writer.latest.clone(), writer.last.clone(), writer.term())
         };
         // Where the log has failed, nothing more will be seen.
         if last.is_some_and(|(log, ticket)| log.sync(ticket).is_err()) {
@@ -446,7 +457,7 @@ impl Inner {
         if let Some(group) = self.group() {
             let number = latest.number();
             // Where another node leads now, what it has will be seen.
-            if group.publish(number).is_err() || !group.has_committed(number) {
+            if group.publish(number, term).is_err() || !group.has_committed(number) {
                 return;
             }
         }

@@ -290,6 +290,11 @@ fn clients_hear_one_history_though_nodes_and_etcd_are_killed() {
         "done, refused, unknown: {:?}; {learned} learned",
         record.done
     );
+    if !report.is_clean() {
+        for node in nodes.iter().flatten() {
+            println!("{}: {:#?}", node.url, node.lines.0.lock().unwrap());
+        }
+    }
     assert!(
         report.is_clean(),
         "seed {seed}: {}",

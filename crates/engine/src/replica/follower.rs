@@ -56,6 +56,8 @@ pub(super) struct State {
     newest: Option<Arc<Link>>,
     /// The same, once the leader was told what is here.
     pub(super) link: Option<Arc<Link>>,
+    /// The leader has said that it has all that is here: what it sends then follows from that.
+    is_accepted: bool,
     /// Writes that were sent to the leader, and what became of them; `None` of one whose link has ended.
     pub(super) writes: BTreeMap<u64, WriteState>,
     pub(super) writes_so_far: u64,
@@ -122,6 +124,7 @@ enum Event {
 impl State {
     /// What comes by this link comes from the leader, once that was told what is here.
     fn begin_with(&mut self, link: Option<Arc<Link>>) {
+        self.is_accepted = false;
         let is_same = match (&self.newest, &link) {
             (Some(known), Some(link)) => Arc::ptr_eq(known, link),
             _ => false,
@@ -157,6 +160,11 @@ impl Event {
         size_of::<Self>() + beside
     }
 
+    /// Whether it is to be applied to what was here when the leader was told of that.
+    fn follows_from_here(&self) -> bool {
+        matches!(self, Self::Transaction(..) | Self::Closed(_))
+    }
+
     /// Whether it is about what the store is to hold, and not about links and writes.
     fn is_of_store(&self) -> bool {
         match self {
@@ -188,6 +196,7 @@ impl Follower {
                 leader: None,
                 newest: None,
                 link: None,
+                is_accepted: false,
                 writes: BTreeMap::new(),
                 writes_so_far: 0,
                 stopped: false,
@@ -415,6 +424,10 @@ impl Follower {
         if event.is_of_store() && self.ended().is_some() {
             return Ok(());
         }
+        // It was sent in another term.
+        if event.follows_from_here() && !self.state.lock().is_accepted {
+            return Ok(());
+        }
         match event {
             Event::Transaction(number, bytes) => self.apply_all(inner, (number, bytes), events),
             Event::Begin(link, term) => self.begin(inner, &link, term),
@@ -445,7 +458,15 @@ impl Follower {
             let _is_there = link.send(&Head::Ended(reason), &[]);
             return Ok(());
         }
-        let snapshot = inner.writer.lock().latest.clone();
+        let snapshot = {
+            let mut writer = inner.writer.lock();
+            if let Some((log, ticket)) = &writer.last {
+                // The leader takes it for lasting.
+                let synced = log.sync(*ticket);
+                synced.map_err(|error| writer.refused(error).to_string())?;
+            }
+            writer.latest.clone()
+        };
         let history = history_of(inner)?;
         let head = Head::Begin {
             term,
@@ -474,6 +495,13 @@ impl Follower {
         if history_of(inner)? != *history {
             let written = history.write(directory);
             written.map_err(|error| error.to_string())?;
+        }
+        {
+            let mut state = self.state.lock();
+            if state.leader.is_none_or(|(_, now)| now != term) {
+                return Ok(());
+            }
+            state.is_accepted = true;
         }
         if let Some(group) = self.group.upgrade() {
             group.followed(term);

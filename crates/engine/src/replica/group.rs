@@ -39,7 +39,7 @@ pub(crate) struct Group {
     pub(super) options: ReplicaOptions,
     keeper: Arc<dyn Keeper>,
     /// Another node may take the place of the one that leads.
-    pub(super) has_elections: bool,
+    pub(crate) has_elections: bool,
     begun: Instant,
     state: Mutex<State>,
     /// What is asked of the state may be otherwise.
@@ -253,27 +253,34 @@ impl Group {
         self.with(|core, now| core.stored(now, number));
     }
 
-    /// Waits until clients may hear of a transaction that is on the device here.
+    /// Waits until clients may hear of a transaction that is on the device here, if this copy made it as the leader of
+    /// a term.
     ///
     /// # Errors
-    /// [`EngineError::WriteUnknown`] if another node leads meanwhile, or the keeper must say whether nodes that are away are to be waited for and
-    /// is away, too.
-    pub(crate) fn publish(&self, number: SnapshotNumber) -> Result<(), EngineError> {
-        let role = self.role();
-        if let Role::Leader(leader) = &*role {
+    /// [`EngineError::WriteUnknown`] if another term has begun, or the keeper must say whether nodes that are away are
+    /// to be waited for and is away, too.
+    pub(crate) fn publish(
+        &self,
+        number: SnapshotNumber,
+        term: Option<u64>,
+    ) -> Result<(), EngineError> {
+        if let Role::Leader(leader) = &*self.role()
+            && Some(leader.term) == term
+        {
             leader.send(number);
         }
         self.stored(number);
-        let Role::Leader(leader) = &*role else {
+        if term.is_none() {
             return Ok(());
-        };
+        }
         let until = Instant::now() + WAITS * (self.options.wait + self.options.timing.grace);
         let mut state = self.state.lock();
         loop {
-            if state.answered >= number {
+            // What was made in another term may be what the leader of this one does not have.
+            let goes_on = state.core.leads() == term && !state.stopped;
+            if goes_on && state.answered >= number {
                 return Ok(());
             }
-            let goes_on = state.core.leads() == Some(leader.term) && !state.stopped;
             if !goes_on || self.changed.wait_until(&mut state, until).timed_out() {
                 return Err(EngineError::WriteUnknown {
                     node: self.options.name(self.options.here).to_owned(),

@@ -26,7 +26,7 @@ pub(crate) struct Leader {
     pub(super) inner: Weak<Inner>,
     group: Weak<Group>,
     /// The term in which it leads.
-    pub(super) term: u64,
+    pub(crate) term: u64,
     pub(super) options: ReplicaOptions,
     pub(super) state: Mutex<State>,
     pub(super) changed: Condvar,

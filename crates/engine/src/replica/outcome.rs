@@ -154,9 +154,12 @@ fn class_of(error: &EngineError) -> LeaderErrorClass {
     match error {
         EngineError::Ingest(_) | EngineError::DeltaTooLarge { .. } => LeaderErrorClass::Request,
         EngineError::Cluster(_) => LeaderErrorClass::Conflict,
-        EngineError::NoStack { .. } | EngineError::ShardLost { .. } => {
-            LeaderErrorClass::Unavailable
-        }
+        // It may have been done.
+        EngineError::WriteUnknown { .. } => LeaderErrorClass::ElsewhereTimedOut,
+        EngineError::NoStack { .. }
+        | EngineError::ShardLost { .. }
+        | EngineError::LeaderChanged
+        | EngineError::LeaderLost { .. } => LeaderErrorClass::Unavailable,
         EngineError::Service { source, .. } => match source {
             ServiceError::Unbound => LeaderErrorClass::Request,
             ServiceError::Timeout { .. } => LeaderErrorClass::ElsewhereTimedOut,

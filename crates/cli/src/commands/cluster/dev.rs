@@ -16,6 +16,7 @@ use jindou_bench::table::Table;
 use jindou_engine::PeerList;
 use tempfile::TempDir;
 
+use super::dev_etcd::DevEtcd;
 use super::dev_node::{DevNode, NodeCommand};
 use super::dev_store;
 use crate::cluster_args::DevArguments;
@@ -59,8 +60,10 @@ pub(super) fn run(arguments: DevArguments) -> anyhow::Result<()> {
     let Some(location) = store(arguments, (folder.path(), names), (&send, &events))? else {
         return Ok(());
     };
+    let etcd = DevEtcd::start(folder.path())?;
     let cluster = Cluster {
         command: NodeCommand {
+            etcd: etcd.as_ref().map(|etcd| etcd.url().to_owned()),
             program: env::current_exe().context("cannot find this program")?,
             location,
             folder: folder.path().to_owned(),
@@ -71,6 +74,7 @@ pub(super) fn run(arguments: DevArguments) -> anyhow::Result<()> {
         has_met: false,
         send,
         events,
+        _etcd: etcd,
         _folder: folder,
     };
     drop(ports);
@@ -170,6 +174,7 @@ struct Cluster {
     has_met: bool,
     send: Sender<Event>,
     events: Receiver<Event>,
+    _etcd: Option<DevEtcd>,
     _folder: TempDir,
 }
 

@@ -37,6 +37,8 @@ pub(super) struct NodeCommand {
     pub(super) folder: PathBuf,
     pub(super) peers: PathBuf,
     pub(super) no_shared_memory: bool,
+    /// What keeps which of them leads.
+    pub(super) etcd: Option<String>,
 }
 
 /// A node, whether it runs or not.
@@ -123,6 +125,9 @@ impl DevNode {
         command.arg(format!("127.0.0.1:{}", self.port));
         if of.no_shared_memory {
             command.arg("--no-shared-memory");
+        }
+        if let Some(etcd) = &of.etcd {
+            command.args(["--cluster", etcd]);
         }
         // Variables are of servers that somebody else starts.
         for (variable, _) in env::vars_os().filter(|(name, _)| is_option(name)) {

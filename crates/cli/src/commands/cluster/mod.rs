@@ -4,6 +4,8 @@
 #[cfg(target_os = "linux")]
 mod dev;
 #[cfg(target_os = "linux")]
+mod dev_etcd;
+#[cfg(target_os = "linux")]
 mod dev_node;
 #[cfg(target_os = "linux")]
 mod dev_store;
