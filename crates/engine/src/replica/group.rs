@@ -29,9 +29,9 @@ use crate::database::Inner;
 
 /// How often the time is told to what waits for it.
 const TICK: Duration = Duration::from_millis(25);
-/// How many times a transaction is waited for as long as it takes to do without a slow node, until its client is told
-/// that it may have been done: so long a keeper may be away.
-const WAITS: u32 = 4;
+/// How much longer a transaction is waited for than it takes to do without a slow node, until its client is told that
+/// it may have been done: so long the keeper may be away.
+const KEEPER_PATIENCE: Duration = Duration::from_secs(20);
 
 /// One copy's part among all of them.
 pub(crate) struct Group {
@@ -273,7 +273,8 @@ impl Group {
         if term.is_none() {
             return Ok(());
         }
-        let until = Instant::now() + WAITS * (self.options.wait + self.options.timing.grace);
+        let until = self.options.wait + 2 * self.options.timing.grace + KEEPER_PATIENCE;
+        let until = Instant::now() + until;
         let mut state = self.state.lock();
         loop {
             // What was made in another term may be what the leader of this one does not have.
@@ -476,7 +477,7 @@ impl Group {
     pub(super) fn leader(&self) -> Option<(NodeId, u64)> {
         let state = self.state.lock();
         let known = state.core.known();
-        (known.version > 0).then(|| (known.configuration.leader, known.configuration.term))
+        (known.version > 0).then_some((known.configuration.leader, known.configuration.term))
     }
 
     /// The name of the node that leads, or of the group while none is known.
