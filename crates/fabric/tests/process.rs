@@ -5,6 +5,8 @@
 
 #![cfg(target_os = "linux")]
 
+#[path = "process/altered.rs"]
+mod altered;
 #[path = "contract/mod.rs"]
 mod contract;
 #[path = "process/processes.rs"]

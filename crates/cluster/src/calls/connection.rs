@@ -68,8 +68,15 @@ struct Requests {
     /// What nobody waits for, oldest first.
     left: VecDeque<(RequestNumber, Box<[u8]>)>,
     left_bytes: usize,
+    /// What was sent and is not answered, oldest first, whoever waits for it: the server answers in this order. The
+    /// rings bound how many these are.
+    sent: VecDeque<RequestNumber>,
     is_lost: bool,
 }
+
+/// A message that the server does not send: what it would have sent instead will not come.
+#[derive(Debug, PartialEq, Eq)]
+struct NotDue;
 
 impl Connection {
     /// A connection over a link to a node; what goes over it is counted.
@@ -112,7 +119,7 @@ impl Connection {
         let (number, is_new) = self.requests.lock().begin(&request)?;
         if is_new {
             set_number(&mut request, number);
-            if let Err(why) = self.send(&request, deadline) {
+            if let Err(why) = self.send(number, &request, deadline) {
                 self.requests.lock().answers.remove(&number);
                 return Err(why);
             }
@@ -156,10 +163,23 @@ impl Connection {
     }
 
     /// Sends a request, or does not if there is no room for it until the deadline.
-    fn send(&self, request: &[u8], deadline: Duration) -> Result<(), NoAnswer> {
+    fn send(
+        &self,
+        number: RequestNumber,
+        request: &[u8],
+        deadline: Duration,
+    ) -> Result<(), NoAnswer> {
         loop {
             let seen = self.bell.count();
-            let staged = self.sender.lock().stage(request);
+            let staged = {
+                // As long as it is locked nobody else stages a request, or writes this one.
+                let mut sender = self.sender.lock();
+                let staged = sender.stage(request);
+                if staged == Ok(true) {
+                    self.requests.lock().sent.push_back(number);
+                }
+                staged
+            };
             match staged {
                 Ok(true) => break,
                 Ok(false) => {}
@@ -195,11 +215,17 @@ impl Connection {
     fn receive(&self, own: RequestNumber) {
         let mut is_for_others = false;
         loop {
-            let received = self.receiver.lock().try_receive();
-            match received {
+            // Locked until the answer is handed on, so that this happens in the order in which they came.
+            let mut receiver = self.receiver.lock();
+            match receiver.try_receive() {
                 Ok(Some(answer)) => {
                     self.counts.count_message(answer.len());
-                    is_for_others |= self.requests.lock().hand_on(answer, own);
+                    let handed_on = self.requests.lock().hand_on(answer, own);
+                    drop(receiver);
+                    match handed_on {
+                        Ok(is_for_other) => is_for_others |= is_for_other,
+                        Err(NotDue) => return self.give_up(),
+                    }
                 }
                 Ok(None) => break,
                 Err(error) => {
@@ -229,12 +255,23 @@ impl Connection {
         }
     }
 
-    /// The link is lost by this error, if that is one for good: whoever waits is to see that.
+    /// The link is lost by this error, if that is one for good.
     fn note(&self, error: &RingError) {
         let exhausted = matches!(error, RingError::Fabric(FabricError::Exhausted { .. }));
-        if is_interrupt(error) || exhausted {
-            return;
+        if !is_interrupt(error) && !exhausted {
+            self.lose();
         }
+    }
+
+    /// The node does not keep to the protocol, or what it sends is altered: all that this node has of it is lost,
+    /// so that both connect anew.
+    fn give_up(&self) {
+        self.lose();
+        self.fabric.disconnect(self.peer);
+    }
+
+    /// The link is lost: whoever waits is to see that.
+    fn lose(&self) {
         let was_lost = std::mem::replace(&mut self.requests.lock().is_lost, true);
         if !was_lost {
             self.bell.ring();
@@ -273,17 +310,22 @@ impl Requests {
     }
 
     /// Keeps an answer for who waits for it, if somebody does; true if that is not `own`.
-    fn hand_on(&mut self, answer: Vec<u8>, own: RequestNumber) -> bool {
-        let Ok(number) = number_of_answer(&answer) else {
-            return false;
-        };
-        match self.answers.get_mut(&number) {
+    ///
+    /// # Errors
+    /// [`NotDue`] unless it answers the oldest request that has no answer.
+    fn hand_on(&mut self, answer: Vec<u8>, own: RequestNumber) -> Result<bool, NotDue> {
+        let due = self.sent.pop_front();
+        let number = number_of_answer(&answer).map_err(|_| NotDue)?;
+        if due != Some(number) {
+            return Err(NotDue);
+        }
+        Ok(match self.answers.get_mut(&number) {
             Some(place) => {
                 *place = Some(answer);
                 number != own
             }
             None => false,
-        }
+        })
     }
 
     /// Nobody waits for a request any more.

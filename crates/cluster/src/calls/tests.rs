@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use jindou_exec::GraphSource;
 use jindou_fabric::local::LocalNetwork;
-use jindou_fabric::remote::{Fabric, NodeId};
+use jindou_fabric::remote::{Fabric, Interrupt, NodeId};
 use jindou_model::{
     Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Pattern, Precision, PredicateId,
     ShardId, TermId, Unavailable,
@@ -19,9 +19,10 @@ use jindou_partition::Shards;
 
 use super::connection::MOST_LEFT;
 use super::naive::{Gate, Naive, Quads};
+use super::wire::number_of_request;
 use super::words::{
     Answer, AskedGraph, AskedList, Call, MOST_QUADS, MOST_ROWS, Quad, Refusal, Request,
-    RequestNumber,
+    RequestNumber, ServedId,
 };
 use super::{
     AskedShard, Connection, Link, LinkEnd, LinkOptions, Listening, ServedShards, ShardServer,
@@ -539,6 +540,36 @@ fn a_server_that_stops_never_answers_again() {
     drop(world.listening);
     let never = Err(Unavailable::Never(SHARD));
     assert_eq!(shard.places(GraphRef::Default, &list(&keys)), never);
+}
+
+/// What would have been the answer will not come, so nobody is to wait for it.
+#[test]
+fn an_answer_that_is_not_the_next_one_due_loses_the_link() {
+    let places = |number| Answer::Places(1).encode(RequestNumber(number));
+    let answers = [places(0), places(2), places(u64::MAX), b"JNDA".to_vec()];
+    for answer in answers {
+        let network = LocalNetwork::new(2);
+        let options = LinkOptions {
+            patience: LONG,
+            ..LinkOptions::default()
+        };
+        let pair = LinkEnd::pair(network.fabric(0), network.fabric(1), &options);
+        let (one, mut other) = pair.unwrap();
+        let direct = Arc::new(Naive::new(quads(20, 50)));
+        let link = Arc::new(Link::over(one, &Arc::default()));
+        let shard = link.shard((SHARD, ServedId(1)), direct, Arc::new(()));
+        let keys = [TermId::vertex(1)];
+        let ask = || shard.places(GraphRef::Default, &list(&keys));
+        let never = Err(Unavailable::Never(SHARD));
+        thread::scope(|scope| {
+            let asked = scope.spawn(ask);
+            let request = other.receiver.receive(&Interrupt::never()).unwrap();
+            assert_eq!(number_of_request(&request).unwrap(), RequestNumber(1));
+            other.sender.send(&answer, &Interrupt::never()).unwrap();
+            assert_eq!(asked.join().unwrap(), never);
+        });
+        assert_eq!(ask(), never);
+    }
 }
 
 #[test]

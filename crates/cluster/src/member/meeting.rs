@@ -290,8 +290,12 @@ fn meet(
         ));
     }
     let number = member.meeting.next_link.fetch_add(1, Ordering::Relaxed);
-    let joined = join(member, greeted, stream, number)?;
-    member.joined(peer, joined)
+    let joined =
+        join(member, greeted, stream, number).and_then(|joined| member.joined(peer, joined));
+    if joined.is_err() {
+        member.disconnect(peer, number);
+    }
+    joined
 }
 
 /// Takes what comes, until the listener is ended.

@@ -26,6 +26,7 @@ use jindou_exec::{
 };
 use jindou_fabric::FabricError;
 use jindou_fabric::process::ProcessFabric;
+use jindou_fabric::remote::Fabric as _;
 use jindou_model::{NodeId, ShardId, SnapshotNumber, TermId, Unavailable};
 use jindou_partition::ShardMap;
 use parking_lot::{Mutex, RwLock};
@@ -422,6 +423,7 @@ impl Member {
     fn tell(&self, broken: &Broken) {
         let Broken { node, link, error } = broken;
         link.mail.end();
+        self.disconnect(*node, link.number);
         self.users.end(*node, link.number);
         self.forks.lost(*node);
         let reason = JoinError::Memory(error.clone()).to_string();
@@ -444,6 +446,15 @@ impl Member {
         let mut connected = self.connected.lock();
         note_connected(&mut connected[node.0 as usize], number)?;
         Ok(self.fabric.connect(node, address, stream)?)
+    }
+
+    /// Ends the connection of the link of this number, unless a newer one took its place: the peer, which may
+    /// count the link as there, sees that, and one of both connects anew.
+    fn disconnect(&self, node: NodeId, number: u64) {
+        let connected = self.connected.lock();
+        if connected[node.0 as usize] == number {
+            self.fabric.disconnect(node);
+        }
     }
 
     /// A peer is there, in place of what was there of it.
@@ -502,14 +513,17 @@ impl Member {
             self.look(&links);
         }
         drop(links);
+        let loss = self.fabric.loss(node);
+        self.disconnect(node, number);
         self.users.end(node, number);
         // Where another link is there, too: what was sent over this one may not have come.
         self.forks.lost(node);
         if broken.is_some() {
             // Of numbers of nodes their users know nothing.
             let is_lost = reason == FabricError::PeerLost(node).to_string();
+            let loss = loss.map(|loss| loss.to_string());
             let reason = if is_lost { "it is lost" } else { reason };
-            tracing::warn!(node = self.name(node), reason, "a node is lost");
+            tracing::warn!(node = self.name(node), reason, loss, "a node is lost");
             self.meeting.note(node, reason.to_owned());
         }
     }

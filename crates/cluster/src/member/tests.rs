@@ -191,6 +191,44 @@ fn a_node_whose_memory_cannot_be_opened_is_away_for_that_reason() {
     }
 }
 
+/// Only one of both connects, and it does so when it has lost the link, too.
+#[test]
+fn a_link_that_either_node_alone_lost_is_lost_to_both_and_made_anew() {
+    for loser in [0, 1] {
+        let (peers, listeners) = list();
+        let members = [0, 1]
+            .map(|node| fabric(node as u32))
+            .into_iter()
+            .zip(listeners);
+        let members: Vec<_> = members
+            .map(|(fabric, listener)| {
+                let OfShard {
+                    publication,
+                    registration,
+                    _region,
+                } = OfShard::new(&fabric);
+                let offered = Offered::of_parts(publication, vec![registration]);
+                (start(&peers, fabric, offered, listener), _region)
+            })
+            .collect();
+        let (here, there) = (&members[loser].0, &members[1 - loser].0);
+        let nodes = [here, there].map(|member| member.here());
+        assert!(here.wait_for_all(LONG) && there.wait_for_all(LONG));
+        let links = [here.link(nodes[1]), there.link(nodes[0])].map(Option::unwrap);
+        // The test holds the link: its rings are not left, so only the connection tells the peer.
+        here.lost(nodes[1], links[0].number, "a message that no node sends");
+        let is_new = |member: &Member, node, before: &PeerLink| {
+            let link = member.link(node);
+            link.is_some_and(|link| link.number != before.number)
+        };
+        let begun = Instant::now();
+        while !(is_new(here, nodes[1], &links[0]) && is_new(there, nodes[0], &links[1])) {
+            assert!(begun.elapsed() < LONG, "node {loser} lost the other one");
+            thread::yield_now();
+        }
+    }
+}
+
 #[test]
 fn only_who_proved_to_be_a_node_says_why_it_is_away() {
     let (peers, [listener, _]) = list();

@@ -12,7 +12,6 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::ProcessOptions;
 use super::events::Process;
 use super::flight::Messages;
 use super::node::{Carrier, Limits, Node, Peer};
@@ -22,6 +21,7 @@ use super::table::{OwnTable, TABLE_WORDS, Table};
 use super::target::{KeyName, NeighbourMemory, Reach, ask};
 use super::ucx::Engine;
 use super::wire::Item;
+use super::{Loss, ProcessOptions};
 use crate::region::LentMemory as _;
 use crate::registry::{Registry, Target};
 use crate::remote::memory::{Served, WORD_BYTES, check_words};
@@ -221,6 +221,12 @@ impl ProcessFabric {
     pub fn is_neighbour(&self, node: NodeId) -> bool {
         let peer = self.node.peer(node);
         peer.is_ok_and(|peer| peer.table().is_some())
+    }
+
+    /// Why a peer is lost: `None` if it is not, or was never connected.
+    #[must_use]
+    pub fn loss(&self, node: NodeId) -> Option<Loss> {
+        self.node.loss(node)
     }
 
     /// Ends the node: peers lose it, and all that it still tries is an error.
@@ -425,6 +431,10 @@ impl Fabric for ProcessFabric {
             Reach::Neighbours(memory) => memory.region(),
             Reach::Served { .. } => Ok(None),
         }
+    }
+
+    fn disconnect(&self, node: NodeId) {
+        self.node.disconnect(node);
     }
 
     fn doorbell(&self) -> Result<Doorbell, FabricError> {

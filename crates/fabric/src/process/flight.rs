@@ -6,7 +6,7 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 
 use super::node::{Node, Peer};
-use super::wire::{Item, MESSAGE_ITEMS, MESSAGE_WORDS, deliver, request};
+use super::wire::{Item, MESSAGE_ITEMS, MESSAGE_WORDS, deliver, due, request};
 use crate::FabricError;
 use crate::remote::{Batch, BellAddress, Completed, Flight, Interrupt};
 use crate::schedule::runs_when_idle;
@@ -195,7 +195,8 @@ impl MessageFlight {
                 &message.items,
                 &state.batch,
             );
-            node.send(&message.peer, words);
+            let due = due(self.number, place, &message.items);
+            node.ask(&message.peer, words, due);
             state.next += 1;
             state.unanswered += 1;
         }

@@ -13,8 +13,11 @@
 //!
 //! A peer that ends closes its connection, and one of the same machine is watched as a process: both
 //! are seen at once. One that vanishes with its machine is lost when it has not answered for some
-//! seconds.
+//! seconds. One whose connection brings what no peer sends is lost at once, as what was meant will not
+//! come: a request of another node, an answer that is not the next one due, words that are no message.
+//! A peer that is lost at one end is lost at the other one, too: its connection is closed.
 
+mod due;
 mod events;
 mod fabric;
 mod flight;
@@ -26,6 +29,7 @@ mod target;
 mod ucx;
 mod wire;
 
+use std::fmt;
 use std::time::Duration;
 
 pub use self::fabric::ProcessFabric;
@@ -43,8 +47,8 @@ pub struct ProcessOptions {
     pub maps_memory: bool,
     /// UCX can carry messages.
     pub ucx: Option<UcxOptions>,
-    /// A peer that says nothing for so long, though it is asked, is lost. Processes of one machine
-    /// and closed connections are noticed at once.
+    /// A peer that says nothing for so long, though it is asked, is lost, and so is one that answers
+    /// nothing. Processes of one machine and closed connections are noticed at once.
     pub lost_after: Duration,
     /// The same for a peer that has not answered yet, as it may not be connected from its side.
     pub connect_within: Duration,
@@ -61,6 +65,40 @@ impl ProcessOptions {
             lost_after: Duration::from_secs(10),
             connect_within: Duration::from_secs(60),
         }
+    }
+}
+
+/// Why is a peer lost?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Loss {
+    /// It said that it closes.
+    Closed,
+    /// Its process or its connection ended, or cannot be used.
+    Ended,
+    /// It said nothing for [`ProcessOptions::lost_after`], or [`ProcessOptions::connect_within`].
+    Silent,
+    /// It sent requests, but for as long answered none.
+    Unanswering,
+    /// It was connected anew.
+    Replaced,
+    /// This node gave it up ([`Fabric::disconnect`](crate::remote::Fabric::disconnect)).
+    GivenUp,
+    /// It sent what no peer sends: it is another version, or its messages were altered on the way.
+    Nonsense(&'static str),
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Closed => "it closed",
+            Self::Ended => "it or its connection ended",
+            Self::Silent => "it said nothing for too long",
+            Self::Unanswering => "it answered nothing for too long",
+            Self::Replaced => "it was connected anew",
+            Self::GivenUp => "it was given up",
+            Self::Nonsense(what) => what,
+        })
     }
 }
 

@@ -1,18 +1,21 @@
 //! What does a node know of its peers, and what does it do with their messages?
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
 
+use super::Loss;
+use super::due::Due;
 use super::events::{EventFd, Process, event, wait_for};
 use super::flight::{MessageFlight, Messages, Waiting};
 use super::stream::Stream;
 use super::table::{OwnTable, Table};
 use super::ucx::{Endpoint, Engine, Turn};
-use super::wire::{Asker, Item, Message, goodbye, request, serve, sort};
+use super::wire::{Asker, Item, Message, due, goodbye, refuses, request, serve, sort};
 use crate::FabricError;
 use crate::registry::Registry;
 use crate::remote::{Batch, BellAddress, InFlight, NodeId};
@@ -42,6 +45,8 @@ pub(super) struct Peer {
     incarnation: u64,
     carrier: Carrier,
     is_lost: Arc<AtomicBool>,
+    /// Why, if this node found that out.
+    loss: OnceLock<Loss>,
     /// It answered our first message: both ways are open.
     is_greeted: AtomicBool,
     /// When it was last heard of, and when it was last asked, in milliseconds of the node's time.
@@ -67,6 +72,7 @@ impl Peer {
             incarnation,
             carrier,
             is_lost,
+            loss: OnceLock::new(),
             is_greeted: AtomicBool::new(false),
             heard_ms: AtomicU64::new(0),
             asked_ms: AtomicU64::new(0),
@@ -86,8 +92,32 @@ impl Peer {
         }
     }
 
-    fn lose(&self) {
+    fn asker(&self) -> Asker {
+        Asker {
+            node: self.node,
+            incarnation: self.incarnation,
+        }
+    }
+
+    /// It is lost from now on, for the first reason that is given. The thread closes its connection.
+    fn lose(&self, loss: Loss) {
+        if !self.is_lost() {
+            // Of two threads that lose it at once either reason is as good.
+            let _ = self.loss.set(loss);
+        }
         self.is_lost.store(true, Ordering::SeqCst);
+    }
+
+    /// Why it is lost, if it is.
+    pub(super) fn loss(&self) -> Option<Loss> {
+        let loss = || self.loss.get().copied().unwrap_or(Loss::Ended);
+        self.is_lost().then(loss)
+    }
+
+    /// For how long it has answered nothing though it was asked, over a connection.
+    fn waiting_ms(&self, now_ms: u64) -> u64 {
+        let waiting = |stream: &Stream| stream.waiting_ms(now_ms);
+        self.stream().map_or(0, waiting)
     }
 
     /// Ends the connection. Ways of UCX stay, and are not used any more.
@@ -196,16 +226,12 @@ impl Node {
     /// A peer is connected, in place of the one that had its number: handles what it asked already.
     pub(super) fn add_peer(&self, peer: Peer) {
         let peer = Arc::new(peer);
-        let asker = Asker {
-            node: peer.node,
-            incarnation: peer.incarnation,
-        };
+        let asker = peer.asker();
         peer.heard_ms.store(self.now_ms(), Ordering::Relaxed);
-        let hello = request(self.asker, HELLO, 0, &[], &Batch::new());
-        self.send(&peer, hello);
+        self.greet(&peer);
         let before = self.peers.write().insert(peer.node, peer);
         if let Some(before) = before {
-            before.lose();
+            before.lose(Loss::Replaced);
             before.close();
         }
         let waiting = {
@@ -243,14 +269,29 @@ impl Node {
         Ok(InFlight::flying(Waiting { node, flight }))
     }
 
-    /// Sends a message. One for a peer that is carried by UCX waits for [`Node::send_posts`].
-    pub(super) fn send(&self, peer: &Peer, words: Vec<u64>) {
+    /// Asks whether a peer is there.
+    fn greet(&self, peer: &Peer) {
+        let words = request(self.asker, HELLO, 0, &[], &Batch::new());
+        self.ask(peer, words, due(HELLO, 0, &[]));
+    }
+
+    /// Sends a message that is answered. One for a peer that is carried by UCX waits for [`Node::send_posts`].
+    pub(super) fn ask(&self, peer: &Peer, words: Vec<u64>, due: Due) {
+        self.send_for(peer, words, Some(due));
+    }
+
+    /// Sends a message that is not answered, as [`Node::ask`].
+    fn send(&self, peer: &Peer, words: Vec<u64>) {
+        self.send_for(peer, words, None);
+    }
+
+    fn send_for(&self, peer: &Peer, words: Vec<u64>, due: Option<Due>) {
         match &peer.carrier {
             Carrier::Ucx(engine, endpoint) => engine.post(*endpoint, words),
             Carrier::Stream(stream) => {
-                let sent = stream.send(&words);
+                let sent = stream.send(&words, due, self.now_ms());
                 if sent.is_err() {
-                    peer.lose();
+                    peer.lose(Loss::Ended);
                 }
                 if !matches!(sent, Ok(true)) {
                     self.wake_thread();
@@ -310,7 +351,7 @@ impl Node {
     fn progress(&self, turn: &mut Turn<'_>) {
         turn.flush();
         for words in turn.progress() {
-            self.handle(words, None);
+            self.handle(words);
         }
         turn.flush();
     }
@@ -325,31 +366,67 @@ impl Node {
             let received = stream.flush().and_then(|_| stream.receive());
             match received {
                 Ok(messages) => {
-                    for words in messages {
-                        self.handle(words, Some(peer.node));
+                    let mut messages = messages.into_iter();
+                    let handled =
+                        messages.try_for_each(|words| self.handle_of(peer, stream, words));
+                    if let Err(loss) = handled {
+                        peer.lose(loss);
                     }
                 }
-                Err(_) => peer.lose(),
+                Err(error) if error.kind() == ErrorKind::InvalidData => {
+                    peer.lose(Loss::Nonsense("a message has a length that cannot be"));
+                }
+                Err(_) => peer.lose(Loss::Ended),
             }
         }
     }
 
-    /// A message came, from this node if that is known: a connection is one peer's.
-    fn handle(&self, words: Vec<u64>, sender: Option<NodeId>) {
-        let says = words.get(1).copied();
-        if sender.is_some_and(|sender| says != Some(u64::from(sender.0))) {
-            return;
+    /// A message came over the connection of a peer, which carries only what that sends.
+    ///
+    /// # Errors
+    /// Why the peer is lost by it.
+    fn handle_of(&self, peer: &Peer, stream: &Stream, words: Vec<u64>) -> Result<(), Loss> {
+        let now = self.now_ms();
+        match sort(words) {
+            Some(Message::Request(from, words)) if from == peer.asker() => {
+                peer.heard_ms.store(now, Ordering::Relaxed);
+                let answer = serve(&words, &self.registry, self.table.table());
+                if refuses(&answer) {
+                    return Err(Loss::Nonsense("it asks for what no peer asks"));
+                }
+                self.send(peer, answer);
+                Ok(())
+            }
+            Some(Message::Answer(number, place, words)) => {
+                let settled = stream.settle(&words, peer.node, now);
+                settled.map_err(Loss::Nonsense)?;
+                peer.heard_ms.store(now, Ordering::Relaxed);
+                match number {
+                    HELLO => peer.is_greeted.store(true, Ordering::SeqCst),
+                    _ => self.deliver(number, place, &words),
+                }
+                Ok(())
+            }
+            Some(Message::Goodbye(from)) if from == peer.asker() => Err(Loss::Closed),
+            Some(Message::Request(..) | Message::Goodbye(_)) => {
+                Err(Loss::Nonsense("it speaks in the name of another node"))
+            }
+            None => Err(Loss::Nonsense("it sends what is no message")),
         }
+    }
+
+    /// A message came by UCX, which does not say from whom.
+    fn handle(&self, words: Vec<u64>) {
         match sort(words) {
             Some(Message::Request(from, words)) => self.serve(from, words),
-            Some(Message::Answer(HELLO, _, words)) => self.greet(&words),
+            Some(Message::Answer(HELLO, _, words)) => self.be_greeted(&words),
             Some(Message::Answer(number, place, words)) => {
                 self.hear(&words);
                 self.deliver(number, place, &words);
             }
             Some(Message::Goodbye(from)) => {
                 if let Some(peer) = self.asker_peer(from) {
-                    peer.lose();
+                    peer.lose(Loss::Closed);
                     // The thread closes its connection.
                     self.wake_thread();
                 }
@@ -362,6 +439,22 @@ impl Node {
     fn asker_peer(&self, from: Asker) -> Option<Arc<Peer>> {
         let peer = self.peers.read().get(&from.node).cloned();
         peer.filter(|peer| peer.incarnation == from.incarnation)
+    }
+
+    /// Gives up a peer: its connection ends, as it will see.
+    pub(super) fn disconnect(&self, node: NodeId) {
+        let peer = self.peers.read().get(&node).cloned();
+        if let Some(peer) = peer {
+            peer.lose(Loss::GivenUp);
+            peer.close();
+            self.wake_thread();
+        }
+    }
+
+    /// Why the peer that was connected last with this number is lost, if it is.
+    pub(super) fn loss(&self, node: NodeId) -> Option<Loss> {
+        let peers = self.peers.read();
+        peers.get(&node).and_then(|peer| peer.loss())
     }
 
     /// Tells all peers that this node closes, and ends the connections.
@@ -386,13 +479,15 @@ impl Node {
     }
 
     /// A peer answered the first message, or one that asks whether it is alive.
-    fn greet(&self, answer: &[u64]) {
+    fn be_greeted(&self, answer: &[u64]) {
         if let Some(peer) = self.hear(answer) {
             peer.is_greeted.store(true, Ordering::SeqCst);
         }
     }
 
-    /// Asks peers that say nothing whether they are alive, and gives up those that do not answer.
+    /// Asks peers that say nothing whether they are alive, and gives up those that do not answer. Asks those, too,
+    /// that leave messages unanswered: the answer to the question is the proof that theirs is missing.
+    ///
     /// UCX notices most that end, but not one that ends while the connection is being made.
     fn look_after(&self) {
         let now = self.now_ms();
@@ -404,14 +499,19 @@ impl Node {
             };
             let limit = limit.as_millis() as u64;
             let silent = now.saturating_sub(peer.heard_ms.load(Ordering::Relaxed));
-            if silent > limit || peer.process.as_ref().is_some_and(Process::has_ended) {
-                peer.lose();
-            } else if is_greeted && silent > limit / 4 {
+            // Its other messages do not say that it reads ours.
+            let waiting = peer.waiting_ms(now);
+            if peer.process.as_ref().is_some_and(Process::has_ended) {
+                peer.lose(Loss::Ended);
+            } else if silent > limit {
+                peer.lose(Loss::Silent);
+            } else if waiting > limit {
+                peer.lose(Loss::Unanswering);
+            } else if is_greeted && silent.max(waiting) > limit / 4 {
                 let asked = peer.asked_ms.load(Ordering::Relaxed);
                 if now.saturating_sub(asked) > limit / 4 {
                     peer.asked_ms.store(now, Ordering::Relaxed);
-                    let words = request(self.asker, HELLO, 0, &[], &Batch::new());
-                    self.send(peer, words);
+                    self.greet(peer);
                 }
             }
         }

@@ -7,11 +7,14 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsRawFd as _, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytemuck::{cast_slice, cast_slice_mut};
 use parking_lot::Mutex;
 
+use super::due::{Due, DueAnswers};
 use super::wire::{MESSAGE_ITEMS, MESSAGE_WORDS};
+use crate::remote::NodeId;
 use crate::remote::memory::WORD_BYTES;
 use crate::schedule::runs_when_idle;
 
@@ -23,6 +26,10 @@ pub(super) struct Stream {
     socket: TcpStream,
     outgoing: Mutex<Outgoing>,
     incoming: Mutex<Incoming>,
+    /// In the order of the messages that go out, so what is added is added while `outgoing` is locked.
+    due: Mutex<DueAnswers>,
+    /// Messages may have come that were not received.
+    has_more: AtomicBool,
 }
 
 /// Frames that are not written, and how many bytes of the first one are.
@@ -37,6 +44,8 @@ struct Incoming {
     words: Vec<u64>,
     read: usize,
     is_length: bool,
+    /// Why nothing more is read: after an error nobody knows where the next frame begins.
+    error: Option<ErrorKind>,
 }
 
 impl Stream {
@@ -47,11 +56,14 @@ impl Stream {
             words: vec![0],
             read: 0,
             is_length: true,
+            error: None,
         };
         Ok(Self {
             socket,
             outgoing: Mutex::default(),
             incoming: Mutex::new(incoming),
+            due: Mutex::default(),
+            has_more: AtomicBool::new(false),
         })
     }
 
@@ -60,18 +72,43 @@ impl Stream {
     }
 
     /// Sends a message, or keeps what the socket does not take, and all where the thread has no core for sure;
-    /// true if nothing is kept.
-    pub(super) fn send(&self, words: &[u64]) -> io::Result<bool> {
+    /// true if nothing is kept. If the message asks for an answer, that is due from `now_ms` on.
+    pub(super) fn send(&self, words: &[u64], due: Option<Due>, now_ms: u64) -> io::Result<bool> {
         assert!(words.len() <= MAX_FRAME_WORDS, "a message has a bound");
         let mut frame = Vec::with_capacity(words.len() + 1);
         frame.push(words.len() as u64);
         frame.extend_from_slice(words);
         let mut outgoing = self.outgoing.lock();
+        if let Some(due) = due {
+            self.due.lock().add(due, now_ms);
+        }
         outgoing.frames.push_back(frame);
         // It may stand still with the lock, as long as others have its core.
         match runs_when_idle() {
             true => Ok(false),
             false => outgoing.write(&self.socket),
+        }
+    }
+
+    /// An answer came over it, from the node at its other end.
+    ///
+    /// # Errors
+    /// Why it is not the one that is due.
+    pub(super) fn settle(
+        &self,
+        answer: &[u64],
+        node: NodeId,
+        now_ms: u64,
+    ) -> Result<(), &'static str> {
+        self.due.lock().settle(answer, node, now_ms)
+    }
+
+    /// For how long no answer has come though one was due. As long as messages wait to be received it is not known
+    /// that none came.
+    pub(super) fn waiting_ms(&self, now_ms: u64) -> u64 {
+        match self.has_more.load(Ordering::Relaxed) {
+            true => 0,
+            false => self.due.lock().waiting_ms(now_ms),
         }
     }
 
@@ -93,12 +130,20 @@ impl Stream {
         let mut messages = Vec::new();
         let mut incoming = self.incoming.lock();
         while messages.len() < MESSAGES {
+            if let Some(error) = incoming.error {
+                if messages.is_empty() {
+                    return Err(error.into());
+                }
+                break;
+            }
             match incoming.read(&self.socket) {
                 Ok(Some(message)) => messages.push(message),
-                Err(error) if messages.is_empty() => return Err(error),
-                Ok(None) | Err(_) => break,
+                Ok(None) => break,
+                Err(error) => incoming.error = Some(error.kind()),
             }
         }
+        self.has_more
+            .store(messages.len() == MESSAGES, Ordering::Relaxed);
         Ok(messages)
     }
 
@@ -179,7 +224,7 @@ mod tests {
         let message = |i: usize| vec![i as u64; [0, 1, 5, MAX_FRAME_WORDS][i % 4]];
         let mut is_all = true;
         for i in 0..200 {
-            is_all &= one.send(&message(i)).unwrap();
+            is_all &= one.send(&message(i), None, 0).unwrap();
         }
         // More than a socket holds.
         assert!(!is_all && one.has_outgoing());
@@ -201,12 +246,12 @@ mod tests {
         std::thread::scope(|scope| {
             let sends = scope.spawn(|| {
                 crate::schedule::run_when_idle().expect("any thread may");
-                one.send(&[1, 2]).unwrap()
+                one.send(&[1, 2], None, 0).unwrap()
             });
             assert!(!sends.join().unwrap());
         });
         assert!(one.has_outgoing());
-        assert!(one.send(&[3]).unwrap());
+        assert!(one.send(&[3], None, 0).unwrap());
         let mut received = Vec::new();
         while received.len() < 2 {
             received.extend(other.receive().unwrap());
@@ -226,7 +271,7 @@ mod tests {
         };
         assert_eq!(error.kind(), ErrorKind::InvalidData);
         let (one, other) = pair();
-        one.send(&[1, 2]).unwrap();
+        one.send(&[1, 2], None, 0).unwrap();
         one.close();
         let mut messages = Vec::new();
         let error = loop {
@@ -237,5 +282,24 @@ mod tests {
         };
         assert_eq!(error.kind(), ErrorKind::UnexpectedEof);
         assert_eq!(messages, [[1, 2]]);
+    }
+    #[test]
+    fn after_a_length_that_cannot_be_no_message_is_read() {
+        let (one, other) = pair();
+        let mut socket = &one.socket;
+        // A message, the length, and what would be a message.
+        for word in [1, 7, u64::MAX, 1, 8] {
+            socket.write_all(&u64::to_ne_bytes(word)).unwrap();
+        }
+        one.close();
+        let mut messages = Vec::new();
+        let mut next = || loop {
+            match other.receive() {
+                Ok(more) => messages.extend(more),
+                Err(error) => break error.kind(),
+            }
+        };
+        assert_eq!([next(), next()], [ErrorKind::InvalidData; 2]);
+        assert_eq!(messages, [[7]]);
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use bytemuck::cast_slice_mut;
 
+use super::due::Due;
 use super::table::Table;
 use crate::FabricError;
 use crate::registry::{Registry, Target};
@@ -72,6 +73,14 @@ impl Item {
         }
     }
 
+    /// Words of data that come back.
+    fn answer_words(&self) -> usize {
+        match self {
+            Self::Read { .. } | Self::Atomic { .. } => self.words(),
+            Self::Write { .. } | Self::Ring { .. } | Self::Probe => 0,
+        }
+    }
+
     fn encode(&self, batch: &Batch, into: &mut Vec<u64>) {
         match self.clone() {
             Self::Read {
@@ -129,6 +138,15 @@ pub(super) fn request(
     words
 }
 
+/// The answer that will come to a message.
+pub(super) fn due(flight: u64, place: usize, items: &[Item]) -> Due {
+    Due {
+        flight,
+        place: place as u64,
+        data_words: items.iter().map(Item::answer_words).sum(),
+    }
+}
+
 /// A message that came.
 pub(super) enum Message {
     /// It asks: who, and the message.
@@ -168,14 +186,48 @@ pub(super) fn serve(message: &[u64], registry: &Arc<Registry>, table: &Table) ->
     let (flight, place, count) = (message[3], message[4], message[5]);
     let mut answer = vec![ANSWER, u64::from(node.0), 0, flight, place, 0, 0, 0, 0];
     let mut items = Items(&message[HEADER..]);
-    for _ in 0..count {
-        if let Err(error) = serve_item(&mut items, registry, table, &mut answer) {
-            answer.truncate(ANSWER_HEADER);
-            answer[HEADER - 1..].copy_from_slice(&error_words(&error));
-            break;
+    let mut serve_items = || {
+        for _ in 0..count {
+            serve_item(&mut items, registry, table, &mut answer)?;
         }
+        items.end()
+    };
+    if let Err(error) = serve_items() {
+        answer.truncate(ANSWER_HEADER);
+        answer[HEADER - 1..].copy_from_slice(&error_words(&error));
     }
     answer
+}
+
+/// True if this is the answer to a message that no peer sends.
+pub(super) fn refuses(answer: &[u64]) -> bool {
+    answer[HEADER - 1] > LAST_STATUS
+}
+
+/// Is this the answer of `node` that is due?
+///
+/// # Errors
+/// Why it is none.
+pub(super) fn check_answer(answer: &[u64], node: NodeId, due: Due) -> Result<(), &'static str> {
+    let (header, data) = answer.split_at(ANSWER_HEADER);
+    if header[..3] != [ANSWER, u64::from(node.0), 0] {
+        return Err("it answers in the name of another node");
+    }
+    if header[3..5] != [due.flight, due.place] {
+        return Err("it answers another message than the one that is next");
+    }
+    if refuses(answer) {
+        return Err("it does not understand a message of this node");
+    }
+    let fields = &header[HEADER..];
+    let has_length = match header[HEADER - 1] {
+        0 => data.len() == due.data_words && fields == [0; 3],
+        _ => data.is_empty(),
+    };
+    match has_length {
+        true => Ok(()),
+        false => Err("its answer has another length than what was asked for"),
+    }
 }
 
 /// What is left of a request.
@@ -193,6 +245,13 @@ impl<'a> Items<'a> {
 
     fn word(&mut self) -> Result<u64, FabricError> {
         self.take(1).map(|words| words[0])
+    }
+
+    fn end(&self) -> Result<(), FabricError> {
+        match self.0 {
+            [] => Ok(()),
+            _ => Err(FabricError::Malformed("request")),
+        }
     }
 }
 
@@ -270,6 +329,9 @@ pub(super) fn deliver(
     Ok(())
 }
 
+/// The last status of an answer to a message that is one.
+const LAST_STATUS: u64 = 6;
+
 /// Status and fields of an error.
 fn error_words(error: &FabricError) -> [u64; 4] {
     match error {
@@ -281,7 +343,7 @@ fn error_words(error: &FabricError) -> [u64; 4] {
         FabricError::ReadOnly(_) => [4, 0, 0, 0],
         FabricError::Damaged(_) => [5, 0, 0, 0],
         FabricError::PeerLost(_) => [6, 0, 0, 0],
-        _ => [7, 0, 0, 0],
+        _ => [LAST_STATUS + 1, 0, 0, 0],
     }
 }
 
@@ -309,7 +371,7 @@ fn error_of(answer: &[u64], node: NodeId) -> Option<FabricError> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::sync::atomic::AtomicU64;
 
     use super::super::table::TABLE_WORDS;
@@ -318,6 +380,60 @@ mod tests {
     use crate::remote::memory::Served;
 
     const NODE: NodeId = NodeId(4);
+
+    /// An answer without an error.
+    pub(in crate::process) fn answer(
+        node: NodeId,
+        flight: u64,
+        place: u64,
+        data: &[u64],
+    ) -> Vec<u64> {
+        let header = [ANSWER, u64::from(node.0), 0, flight, place, 0, 0, 0, 0];
+        [&header, data].concat()
+    }
+
+    #[test]
+    fn an_answer_with_any_word_of_its_header_altered_is_not_the_one_that_is_due() {
+        let due = Due {
+            flight: 77,
+            place: 3,
+            data_words: 2,
+        };
+        let sound = answer(NODE, 77, 3, &[1, 2]);
+        assert_eq!(check_answer(&sound, NODE, due), Ok(()));
+        for word in 0..ANSWER_HEADER {
+            for bit in 0..64 {
+                let mut altered = sound.clone();
+                altered[word] ^= 1 << bit;
+                assert!(check_answer(&altered, NODE, due).is_err(), "{word} {bit}");
+            }
+        }
+        for data in [&[][..], &[1], &[1, 2, 3]] {
+            let altered = answer(NODE, 77, 3, data);
+            assert!(check_answer(&altered, NODE, due).is_err(), "{data:?}");
+        }
+        let outside = FabricError::OutOfBounds {
+            node: NODE,
+            offset: 30,
+            length: 3,
+            of: 32,
+        };
+        let mut failed = answer(NODE, 77, 3, &[]);
+        failed[HEADER - 1..].copy_from_slice(&error_words(&outside));
+        assert_eq!(check_answer(&failed, NODE, due), Ok(()));
+        failed.push(0);
+        assert!(check_answer(&failed, NODE, due).is_err());
+    }
+
+    #[test]
+    fn a_request_with_more_or_fewer_operations_than_it_says_is_refused() {
+        let (registry, table) = peer();
+        for (count, is_refused) in [(0, true), (1, true), (2, false), (3, true)] {
+            let words = vec![REQUEST, 2, 5, 77, 3, count, PROBE, PROBE];
+            let answer = serve(&words, &registry, &table);
+            assert_eq!(refuses(&answer), is_refused, "{count}");
+        }
+    }
 
     fn peer() -> (Arc<Registry>, Table) {
         let registry = Registry::new(NODE, Arc::new(AtomicU64::new(9)));

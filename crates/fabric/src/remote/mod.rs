@@ -108,6 +108,12 @@ pub trait Fabric: Send + Sync {
         Ok(None)
     }
 
+    /// Gives up a peer that does not keep to a protocol that is spoken over this fabric: it is lost here, and
+    /// so is this node there, until they are connected anew. Nothing happens where nodes stay connected.
+    fn disconnect(&self, node: NodeId) {
+        let _ = node;
+    }
+
     /// A bell of this node that nobody has rung.
     ///
     /// # Errors
