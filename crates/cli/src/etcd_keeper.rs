@@ -236,7 +236,7 @@ impl Keeper for EtcdKeeper {
     }
 }
 
-/// The thread that tells of changes, until this is dropped.
+/// The thread that reports changes. It ends when this is dropped.
 struct Following {
     end: Option<SyncSender<()>>,
     thread: Option<JoinHandle<()>>,

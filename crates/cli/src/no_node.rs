@@ -34,7 +34,7 @@ impl Node {
     }
 }
 
-/// Where there are no nodes, no server is told that its store is to be opened anew.
+/// Only nodes are told to open their store anew.
 pub(crate) struct BeginAnew;
 
 impl BeginAnew {

@@ -9,8 +9,6 @@
 //! `JINDOU_SEED=<seed> JINDOU_CASES=1` runs it alone. Thousands:
 //! `JINDOU_CASES=20000 cargo test -p jindou-replication --test simulation`
 
-#[path = "simulation/random.rs"]
-mod random;
 #[path = "simulation/seen.rs"]
 mod seen;
 #[path = "simulation/world.rs"]

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::ops::Range;
 use std::time::Duration;
 
+use jindou_history::Random;
 use jindou_model::{NodeId, SnapshotNumber};
 use jindou_replication::{
     Action, Answering, Configuration, Message, Replication, RunStart, Start, Timing, Versioned,
     common_snapshot,
 };
 
-use crate::random::Random;
 use crate::seen::Seen;
 
 const TICK: Duration = Duration::from_millis(25);
@@ -33,7 +33,7 @@ pub(crate) struct Hardships {
     cut: u64,
     keeper: u64,
     /// Of a thousand answers of the keeper, how many are lost.
-    unheard: u64,
+    unheard: u32,
     /// Clocks go so much faster or slower, in thousandths.
     drift: u64,
     writes_every: Range<Duration>,
@@ -236,6 +236,11 @@ pub(crate) struct World {
     lost_leader_at: Option<Duration>,
 }
 
+fn duration(random: &mut Random, range: &Range<Duration>) -> Duration {
+    let width = range.end.saturating_sub(range.start);
+    range.start + Duration::from_nanos(random.below(width.as_nanos() as u64))
+}
+
 fn number(places: usize) -> SnapshotNumber {
     SnapshotNumber(places as u64)
 }
@@ -287,7 +292,7 @@ impl World {
         for node in self.all() {
             self.start(node);
         }
-        let hardship = self.random.duration(&self.hardships.every);
+        let hardship = duration(&mut self.random, &self.hardships.every);
         self.plan(hardship, Event::Hardship);
         self.plan(MILLISECOND, Event::Write);
         self.plan(MILLISECOND, Event::Read);
@@ -365,12 +370,12 @@ impl World {
             Event::KeeperBack => self.keeper_is_back(),
             Event::Write => {
                 self.write();
-                let next = self.random.duration(&self.hardships.writes_every);
+                let next = duration(&mut self.random, &self.hardships.writes_every);
                 self.plan(next, Event::Write);
             }
             Event::Read => {
                 self.read();
-                let next = self.random.duration(&(MILLISECOND..MILLISECOND * 40));
+                let next = duration(&mut self.random, &(MILLISECOND..MILLISECOND * 40));
                 self.plan(next, Event::Read);
             }
             Event::Calm => self.calm(),
@@ -408,7 +413,7 @@ impl World {
                 configuration,
             } => {
                 let incarnation = self.live(node).expect("it acts").incarnation;
-                let delay = self.random.duration(&self.hardships.delay);
+                let delay = duration(&mut self.random, &self.hardships.delay);
                 self.plan(
                     delay,
                     Event::Asked {
@@ -510,7 +515,7 @@ impl World {
 
     /// Has what a node has written put on its device.
     fn sync(&mut self, node: NodeId) {
-        let took = self.random.duration(&self.hardships.sync);
+        let took = duration(&mut self.random, &self.hardships.sync);
         let live = self.live(node).expect("it runs");
         if live.is_syncing || live.synced == live.log.len() {
             return;
@@ -564,7 +569,7 @@ impl World {
     }
 
     fn send(&mut self, from: NodeId, to: NodeId, said: Said) {
-        let delay = self.random.duration(&self.hardships.delay);
+        let delay = duration(&mut self.random, &self.hardships.delay);
         let now = self.now;
         let way = self.ways.entry((from, to)).or_default();
         if !way.is_up || way.is_cut {
@@ -711,7 +716,7 @@ impl World {
         self.with(node, |_, _| {});
         self.plan(TICK, Event::Tick(node, incarnation));
         for other in self.all().filter(|other| *other != node) {
-            let delay = self.random.duration(&(MILLISECOND..MILLISECOND * 300));
+            let delay = duration(&mut self.random, &(MILLISECOND..MILLISECOND * 300));
             self.plan(delay, Event::Link(node, other));
         }
     }
@@ -728,7 +733,7 @@ impl World {
         self.nodes[node.0 as usize].device.log = live.log[..reached].to_vec();
         for other in self.all().filter(|other| *other != node) {
             let epoch = self.ways.entry((node, other)).or_default().epoch;
-            let delay = self.random.duration(&self.hardships.delay);
+            let delay = duration(&mut self.random, &self.hardships.delay);
             self.plan(delay, Event::Unlink(other, node, epoch));
             for way in [(node, other), (other, node)] {
                 self.ways.entry(way).or_default().is_cut = true;
@@ -751,7 +756,7 @@ impl World {
                 live.follows = None;
             }
         }
-        let delay = self.random.duration(&(MILLISECOND..MILLISECOND * 500));
+        let delay = duration(&mut self.random, &(MILLISECOND..MILLISECOND * 500));
         self.plan(delay, Event::Link(here, other));
     }
 
@@ -788,7 +793,7 @@ impl World {
     ) {
         if self.keeper_is_away {
             let is_known = self.random.chance(500);
-            let delay = self.random.duration(&self.hardships.delay);
+            let delay = duration(&mut self.random, &self.hardships.delay);
             self.plan(
                 delay,
                 Event::Kept {
@@ -829,7 +834,7 @@ impl World {
 
     /// The keeper says what it keeps.
     fn tell(&mut self, node: NodeId, incarnation: u64, asked: Option<(u64, bool)>) {
-        let delay = self.random.duration(&self.hardships.delay);
+        let delay = duration(&mut self.random, &self.hardships.delay);
         let (expected, is_unheard) = asked.unwrap_or_default();
         let kept = (!is_unheard).then(|| self.kept.clone());
         self.plan(
@@ -848,7 +853,7 @@ impl World {
         if self.is_calm {
             return;
         }
-        let next = self.random.duration(&self.hardships.every);
+        let next = duration(&mut self.random, &self.hardships.every);
         if self.hardships.only_one_end {
             let leader = self.kept.configuration.leader;
             let nodes = self.hardships.nodes as usize;
@@ -870,13 +875,13 @@ impl World {
         match self.random.below(crash + cut + keeper + 1) {
             kind if kind < crash => {
                 self.crash(one);
-                let back = self.random.duration(&(MILLISECOND..MILLISECOND * 4000));
+                let back = duration(&mut self.random, &(MILLISECOND..MILLISECOND * 4000));
                 self.plan(back, Event::Restart(one));
             }
             kind if kind < crash + cut && one != other => self.cut(one, other),
             _ if !self.keeper_is_away => {
                 self.keeper_is_away = true;
-                let back = self.random.duration(&(MILLISECOND..MILLISECOND * 8000));
+                let back = duration(&mut self.random, &(MILLISECOND..MILLISECOND * 8000));
                 self.plan(back, Event::KeeperBack);
             }
             _ => {}
@@ -890,7 +895,7 @@ impl World {
             let it = self.ways.entry(way).or_default();
             it.is_cut |= index == 0 || both;
             let epoch = it.epoch;
-            let delay = self.random.duration(&(MILLISECOND..MILLISECOND * 5000));
+            let delay = duration(&mut self.random, &(MILLISECOND..MILLISECOND * 5000));
             self.plan(delay, Event::Unlink(way.0, way.1, epoch));
         }
     }
