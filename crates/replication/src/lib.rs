@@ -20,6 +20,8 @@
 //! happens, and says what is to be done. How transactions get to the other nodes is not its affair; it is told what
 //! each has.
 
+#![forbid(unsafe_code)]
+
 mod configuration;
 mod lead;
 mod lease;
