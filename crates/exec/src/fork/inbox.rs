@@ -186,12 +186,10 @@ impl Inbox {
 
     /// The table that waited; its sender may send another.
     fn open(&self, waiting: Waiting, cx: &Context) -> Result<Table, ExecError> {
+        // Whatever it was, it may have been where a table of this process finds room.
+        self.call_if_room(self.lock());
         let (from, bytes) = match waiting {
-            Waiting::Table(table) => {
-                let next = self.lock().aside.pop_front();
-                next.into_iter().for_each(|resume| resume());
-                return Ok(table);
-            }
+            Waiting::Table(table) => return Ok(table),
             Waiting::Message {
                 from, ref bytes, ..
             } => (from, bytes),
@@ -201,6 +199,13 @@ impl Inbox {
             by.node.credit(from, by.chain, 1, 0);
         }
         table
+    }
+
+    /// Has a sub-query of this process go on that waits for room, if there is some.
+    fn call_if_room(&self, mut state: MutexGuard<'_, State>) {
+        let next = state.has_room().then(|| state.aside.pop_front()).flatten();
+        drop(state);
+        next.into_iter().for_each(|resume| resume());
     }
 
     /// Nobody reads any more: the sub-queries of other nodes are to end.
@@ -305,13 +310,11 @@ impl Replies for Inbox {
     fn end(&self) {
         let mut state = self.lock();
         state.under_way -= 1;
-        // It may have been called for room that it did not need.
-        let next = state.has_room().then(|| state.aside.pop_front()).flatten();
         match state.under_way {
             0 => self.wake(state),
-            _ => drop(state),
+            // It may have been called for room that it did not need.
+            _ => self.call_if_room(state),
         }
-        next.into_iter().for_each(|resume| resume());
     }
 
     fn fail(&self, error: ExecError) {

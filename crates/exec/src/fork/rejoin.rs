@@ -24,12 +24,29 @@ pub(super) struct Rejoin {
 
 /// Whether a thread has what there is to do.
 enum Work {
+    /// It goes on when something comes.
     Idle(Box<Task>),
-    /// A thread has it; `again` if something came meanwhile.
-    Running {
-        again: bool,
-    },
+    /// It has rows for which there is no room, and goes on when it is called for that, once. Were it to go on
+    /// when something comes, it would ask to be called a second time, and need no room by then: room that is given
+    /// to who does not take it is lost to those who wait behind.
+    WaitsForRoom(Box<Task>),
+    /// A thread has it; what came meanwhile.
+    Running(Meanwhile),
     Ended,
+}
+
+/// What came while a thread had what there is to do.
+#[derive(Clone, Copy, Default)]
+struct Meanwhile {
+    something: bool,
+    room: bool,
+}
+
+/// Why a thread has nothing to do for now.
+#[derive(Clone, Copy)]
+enum Waits {
+    ForSomething,
+    ForRoom,
 }
 
 /// What there is to do.
@@ -81,18 +98,30 @@ impl Rejoin {
         replies.attend(&rejoin);
     }
 
-    /// Something came, there is room again, or nobody reads any more.
+    /// Something came, or nobody reads any more.
     pub(super) fn wake(self: &Arc<Self>) {
+        self.go_on(Waits::ForSomething);
+    }
+
+    /// What the task may have waited for is there.
+    fn go_on(self: &Arc<Self>, came: Waits) {
         let mut work = self.work.lock().expect(WORK);
-        let running = Work::Running { again: true };
-        let task = match std::mem::replace(&mut *work, running) {
-            Work::Idle(task) => task,
-            Work::Running { .. } => return,
-            Work::Ended => {
-                *work = Work::Ended;
+        let task = match (std::mem::replace(&mut *work, Work::Ended), came) {
+            (Work::Idle(task), _) | (Work::WaitsForRoom(task), Waits::ForRoom) => task,
+            (Work::Running(mut meanwhile), came) => {
+                match came {
+                    Waits::ForSomething => meanwhile.something = true,
+                    Waits::ForRoom => meanwhile.room = true,
+                }
+                *work = Work::Running(meanwhile);
+                return;
+            }
+            (waits_or_ended, _) => {
+                *work = waits_or_ended;
                 return;
             }
         };
+        *work = Work::Running(Meanwhile::default());
         drop(work);
         let rejoin = Arc::clone(self);
         let job = Box::new(move || rejoin.run(task));
@@ -102,29 +131,34 @@ impl Rejoin {
     /// Does what there is to do.
     fn run(self: Arc<Self>, mut task: Box<Task>) {
         loop {
-            *self.work.lock().expect(WORK) = Work::Running { again: false };
-            loop {
+            *self.work.lock().expect(WORK) = Work::Running(Meanwhile::default());
+            let waits = loop {
                 match task.step(&self.cx) {
                     Ok(Step::More) => (),
-                    Ok(Step::Nothing) => break,
-                    Ok(Step::NoRoom) if !self.is_there_room(&task) => break,
+                    Ok(Step::Nothing) => break Waits::ForSomething,
+                    Ok(Step::NoRoom) if !self.is_there_room(&task) => break Waits::ForRoom,
                     Ok(Step::NoRoom) => (),
                     Ok(Step::Ended) => return self.end(task, Ok(())),
                     Err(error) => return self.end(task, Err(error)),
                 }
-            }
+            };
             let mut work = self.work.lock().expect(WORK);
-            if !matches!(*work, Work::Running { again: true }) {
-                *work = Work::Idle(task);
-                return;
-            }
+            let Work::Running(meanwhile) = *work else {
+                unreachable!("a thread has it");
+            };
+            *work = match waits {
+                Waits::ForSomething if !meanwhile.something => Work::Idle(task),
+                Waits::ForRoom if !meanwhile.room => Work::WaitsForRoom(task),
+                _ => continue,
+            };
+            return;
         }
     }
 
-    /// True if there is room for joined rows; otherwise this is woken once there is.
+    /// True if there is room for joined rows; otherwise this goes on once there is.
     fn is_there_room(self: &Arc<Self>, task: &Task) -> bool {
         let rejoin = Arc::clone(self);
-        let resume = Box::new(move || rejoin.wake());
+        let resume = Box::new(move || rejoin.go_on(Waits::ForRoom));
         task.replies.when_room(resume).is_some()
     }
 
@@ -211,4 +245,72 @@ pub(super) fn alive(rejoins: &[Weak<Rejoin>]) -> usize {
 pub(super) fn wake_all(rejoins: Vec<Weak<Rejoin>>) {
     let alive = rejoins.iter().filter_map(Weak::upgrade);
     alive.for_each(|rejoin| rejoin.wake());
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use jindou_model::TermId;
+    use jindou_plan::physical::Var;
+
+    use super::super::history::{History, Parted};
+    use super::super::messages::MessageLimits;
+    use super::super::outbox::Outbox;
+    use super::super::test_nodes::{Alone, TestNodes};
+    use super::super::wire::query;
+    use super::*;
+
+    fn vertices(numbers: &[u64]) -> Vec<TermId> {
+        numbers.iter().copied().map(TermId::vertex).collect()
+    }
+
+    /// Two wait for the room of one table: who joins rows, and another.
+    #[test]
+    fn room_that_comes_goes_to_all_who_wait_though_something_else_comes_meanwhile() {
+        let nodes = TestNodes::new(MessageLimits {
+            waiting_tables: 1,
+            ..MessageLimits::default()
+        });
+        let (cx, there) = (&nodes.cx, &nodes.there);
+        let reader = Arc::new(Inbox::new(nodes.chain(Vec::new(), 2, &[Var(1)]).shape));
+        let chain = Arc::clone(&reader).chain(&nodes.here, cx);
+        let id = nodes.here.new_sub_query();
+        reader.begin();
+        reader.leave(id);
+        let query = query::part(cx, || nodes.here.new_query()).unwrap().id;
+        let window = there.join_window(chain, query);
+        let sender: Arc<dyn Replies> =
+            Arc::new(Outbox::new(there, window, (chain, id), cx.shared()));
+        let mut other = Table::with_rows(2, 1);
+        other.set(Var(1), vertices(&[9]));
+        assert!(matches!(sender.push(other, cx), Ok(Pushed::Taken)));
+
+        let chain = Arc::new(nodes.chain(Vec::new(), 2, &[Var(1)]));
+        let history = History::new(&chain, 0).unwrap();
+        let mut table = Table::with_rows(2, 2);
+        table.set(Var(1), vertices(&[3, 4]));
+        let Ok(Parted { goes, stayed }) = history.part(table, 0) else {
+            panic!("nothing that stays is read");
+        };
+        let found = Arc::new(Inbox::new(history.chain().shape));
+        found.begin();
+        let forks: Arc<dyn Forks> = Arc::new(Alone);
+        Rejoin::begin(&found, stayed, &sender, (cx, &forks));
+        assert!(matches!(found.push(goes, cx), Ok(Pushed::Taken)));
+        found.end();
+        let called = Arc::new(AtomicBool::new(false));
+        let is_called = Arc::clone(&called);
+        let resume = Box::new(move || is_called.store(true, Ordering::Relaxed));
+        assert!(sender.when_room(resume).is_none(), "there is no room yet");
+
+        let mut rows = Vec::new();
+        for _ in 0..2 {
+            let table = reader.ready(cx).unwrap().expect("it was sent");
+            rows.extend(table.get(Var(1)).unwrap().iter().map(|id| id.number()));
+        }
+        assert_eq!(rows, [9, 3, 4]);
+        assert!(called.load(Ordering::Relaxed), "there is room for another");
+        sender.end();
+    }
 }

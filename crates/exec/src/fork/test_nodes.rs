@@ -56,7 +56,7 @@ impl Messages for Way {
 }
 
 /// A graph of two nodes to which nothing goes.
-struct Alone;
+pub(super) struct Alone;
 
 impl Forks for Alone {
     fn here(&self) -> NodeId {
