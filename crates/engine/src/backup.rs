@@ -118,14 +118,15 @@ impl Database {
         if let Some(directory) = locked.filter(|directory| directory.is_locked()) {
             // What is current stays so; what readers see is on the device.
             let _one = inner.turn.take(Occupation::Backup, deadline)?;
-            let (mut graph, mut streams) = inner.graph_and_streams();
+            let (mut graph, mut streams) = inner.graph_and_streams()?;
             if !DurableStore::is_upon_current(directory, &graph.snapshot)? {
                 inner.show_latest();
-                (graph, streams) = inner.graph_and_streams();
+                (graph, streams) = inner.graph_and_streams()?;
             }
             let snapshot = graph.snapshot.clone();
             let copied = DurableStore::copy(directory, &snapshot, place.directory())?;
-            inner.copy_streams(streams.as_ref(), place.directory())?;
+            let number = snapshot.number();
+            inner.copy_streams(streams.as_ref(), number, place.directory())?;
             inner.copy_prefixes(place.directory())?;
             if let Some(history) = History::read(directory)? {
                 history.write(place.directory())?;

@@ -337,6 +337,7 @@ impl Database {
                 revocations: Vec::new(),
                 read_from,
                 published: Arc::clone(&streams.published),
+                copied: None,
                 told: None,
                 group: None,
                 leads: None,

@@ -285,6 +285,21 @@ pub enum EngineError {
         "another node takes the writes of the cluster since this one was begun; nothing was changed; send it again"
     )]
     LeaderChanged,
+    /// Streams and continuous queries of a cluster go on at the node that leads, and this is another one.
+    #[error("streams and continuous queries of the cluster are at node {node}; ask that one")]
+    StreamsElsewhere {
+        /// Its name.
+        node: String,
+    },
+    /// This node leads since now, and reads what the streams were.
+    #[error("this node has begun to lead, and reads what the streams are; try again later")]
+    StreamsBegin,
+    /// This node leads, and cannot read what the streams were.
+    #[error("the streams of the cluster do not go on at this node: {reason}")]
+    StreamsFailed {
+        /// Why.
+        reason: String,
+    },
     /// The node that takes all writes was lost after a write had been sent to it.
     #[error(
         "node {node}, which takes all writes of the cluster, has not said whether this one was done; look \

@@ -706,6 +706,11 @@ impl Inner {
             self.writer.lock().abandon();
             return Ok(());
         }
+        if let Some(copied) = self.streams.copied.get() {
+            // The log of transactions has it until then.
+            let settled = copied.settle(checkpoint.number());
+            settled.inspect_err(|_| self.writer.lock().abandon())?;
+        }
         let mut writer = self.writer.lock();
         match writer
             .store

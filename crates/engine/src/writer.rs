@@ -15,7 +15,7 @@ use crate::EngineError;
 use crate::database::Inner;
 use crate::graph::StoredGraph;
 use crate::replica::{FOLLOWER_WRITES, Group, Leader};
-use crate::streams::{Published, Revocation};
+use crate::streams::{Copied, Published, Revocation};
 
 /// Hears of each snapshot.
 type Told = dyn Fn(&Snapshot) + Send + Sync;
@@ -41,6 +41,8 @@ pub(crate) struct Writer {
     pub(crate) group: Option<Arc<Group>>,
     /// What sends each transaction to the copies of the store, where this one orders them.
     pub(crate) leads: Option<Arc<Leader>>,
+    /// What goes to the copies of the store with each transaction, and what came so.
+    pub(crate) copied: Option<Arc<Copied>>,
     /// Told of each snapshot under the lock, so in their order, where others may ask for it by its number.
     pub(crate) told: Option<Box<Told>>,
     /// It is noted that this process makes transactions.
@@ -187,6 +189,22 @@ impl Writer {
         }
     }
 
+    /// Appends transactions that do nothing but say what is to be said of streams, until `is_said`.
+    ///
+    /// # Errors
+    /// As [`Writer::append`].
+    pub(crate) fn append_said(
+        &mut self,
+        is_said: impl Fn() -> bool,
+    ) -> Result<Appended, EngineError> {
+        let mut appended = self.unchanged();
+        while !is_said() {
+            let latest = self.begin()?;
+            appended = self.append_all(latest, Vec::new())?;
+        }
+        Ok(appended)
+    }
+
     /// The term in which this copy of the store leads, if it does.
     fn term(&self) -> Option<u64> {
         self.leads.as_ref().map(|leader| leader.term)
@@ -268,12 +286,28 @@ impl Writer {
         };
         let mut bytes = Vec::new();
         transaction.encode(&mut bytes);
-        if let Some(leader) = &self.leads {
-            leader.check_size(bytes.len())?;
+        let said = match (&self.leads, &self.copied) {
+            (Some(_), Some(copied)) => copied.take(bytes.len()),
+            _ => Box::default(),
+        };
+        Transaction::encode_beside(&said, &mut bytes);
+        let checked = match &self.leads {
+            Some(leader) => leader.check_size(bytes.len()),
+            None => Ok(()),
+        };
+        let appended = checked.map(|()| store.append_encoded(&bytes));
+        let log = Arc::clone(store.log());
+        let appended = match appended {
+            Ok(Ok(ticket)) => Ok(ticket),
+            Ok(Err(error)) => Err(self.refused(error)),
+            Err(error) => Err(error),
+        };
+        if let (Err(_), Some(copied)) = (&appended, &self.copied) {
+            copied.put_back(&said);
         }
-        match store.append_encoded(&bytes) {
-            Ok(ticket) => self.last = Some((Arc::clone(store.log()), ticket)),
-            Err(error) => return Err(self.refused(error)),
+        self.last = Some((log, appended?));
+        if let Some(copied) = &self.copied {
+            copied.note(transaction.number, said);
         }
         if let Some(leader) = &self.leads {
             leader.queue(transaction.number, bytes);
@@ -281,14 +315,15 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes a snapshot that a transaction of the store that this one follows led to, with these bytes, the latest.
+    /// Makes a snapshot that a transaction of the store that this one follows led to, with these bytes, the latest; and
+    /// notes what it said of streams.
     ///
     /// # Errors
     /// As [`Writer::append`]. The terms of the snapshot are kept all the same: no other one may follow.
     pub(crate) fn follow(
         &mut self,
         next: Snapshot,
-        transaction: &[u8],
+        (transaction, said): (&[u8], Box<[u8]>),
     ) -> Result<Appended, EngineError> {
         assert!(
             self.follows,
@@ -300,6 +335,9 @@ impl Writer {
                 Ok(ticket) => self.last = Some((Arc::clone(store.log()), ticket)),
                 Err(error) => return Err(self.refused(error)),
             }
+        }
+        if let Some(copied) = &self.copied {
+            copied.note(next.number(), said);
         }
         self.latest = next;
         self.tell_of_next();

@@ -10,6 +10,7 @@ use rustc_hash::FxHashSet;
 use crate::EngineError;
 use crate::database::Inner;
 use crate::graph::read_whole;
+use crate::streams::check_said;
 use crate::writer::Appended;
 
 /// Why a follower cannot apply what it was sent.
@@ -27,6 +28,9 @@ pub(super) enum ApplyError {
     /// It names what is no term, or uses one as what it is not.
     #[error("a transaction of the leader has a term where none of its kind can be")]
     Misplaced,
+    /// It says of streams what nobody understands.
+    #[error("a transaction of the leader cannot be understood: {0}")]
+    Unclear(String),
     /// The log does not take it.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -51,7 +55,8 @@ impl Inner {
         bytes: &[u8],
         sealed: u64,
     ) -> Result<Appended, ApplyError> {
-        let transaction = Transaction::decode(bytes)?;
+        let mut transaction = Transaction::decode(bytes)?;
+        check_said(&transaction.beside).map_err(ApplyError::Unclear)?;
         let mut writer = self.writer.lock();
         let latest = writer.begin_fold()?;
         let is_next = number.0 == latest.number().0 + 1;
@@ -71,7 +76,8 @@ impl Inner {
             // Ids are taken from terms, and plans remember ids.
             self.forget_plans();
         }
-        Ok(writer.follow(next, bytes)?)
+        let said = std::mem::take(&mut transaction.beside);
+        Ok(writer.follow(next, (bytes, said))?)
     }
 }
 

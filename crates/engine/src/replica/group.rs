@@ -238,6 +238,11 @@ impl Group {
                 last = Some(next);
             }
         }
+        if let Some(copied) = inner.streams.copied.get()
+            && let Err(error) = copied.keep(number)
+        {
+            tracing::warn!(%error, "what was said of streams is in the log of transactions alone");
+        }
         if let Some(snapshot) = last {
             inner.show_upon_latest(snapshot);
         }
@@ -644,7 +649,7 @@ impl Group {
             tracing::info!("this node leads, in term {term}");
         }
         inner.note_due();
-        Ok(())
+        inner.begin_leading_streams()
     }
 
     /// Orders no transactions any more, if it did, and follows another node.
@@ -661,6 +666,12 @@ impl Group {
                 self.role.store(Arc::new(Role::Follower(follower)));
             }
             role.stop();
+            if inner.streams.are_some() {
+                let name = self.options.name(leader);
+                self.begin_anew(format!(
+                    "node {name} leads now, and the streams that went on here go on there: it begins anew"
+                ));
+            }
         }
         if self.has_elections {
             let name = self.options.name(leader);

@@ -31,11 +31,14 @@ mod outcome;
 mod wire;
 
 use std::fmt;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jindou_model::{NodeId, SnapshotNumber};
 use jindou_replication::Timing;
+use jindou_store::log::MAX_PAYLOAD_BYTES;
+use jindou_store::{DurableStore, Transaction};
 
 use crate::database::Inner;
 use crate::{Database, EngineError};
@@ -44,6 +47,8 @@ pub(crate) use forward::Target;
 pub(crate) use group::Group;
 pub use keeper::{Keeper, KeeperError, Told};
 pub(crate) use leader::Leader;
+
+use crate::streams::Copied;
 
 /// What carries messages to the other nodes. Those to one node arrive in order and each once, until the link with it
 /// ends.
@@ -248,10 +253,11 @@ pub struct FollowerStatus {
     pub is_awaited: bool,
 }
 
+/// Bytes of a transaction, or of a record of the log of streams, beside what is said of streams with it, at least.
+const ROOM_BESIDE: usize = 4096;
+
 /// What a store whose copies follow each other does not do.
 const NO_RENUMBERING: &str = "a node of a cluster that is written does not number its terms anew: its copies would mean others";
-const NO_STREAMS: &str =
-    "a node of a cluster that is written has no streams and continuous queries";
 const NO_MERGE_YET: &str =
     "a copy that is to follow merges nothing before it knows of which cluster it is";
 const FOLLOWER_MERGES: &str =
@@ -273,8 +279,8 @@ impl Database {
     /// of prefixes are executed by the leader, and return when they are readable here.
     ///
     /// # Errors
-    /// [`EngineError::Cluster`] for a database in memory, one that is only read, has streams, was not opened so or
-    /// is a copy of a cluster already; [`EngineError::Thread`].
+    /// [`EngineError::Cluster`] for a database in memory, one that is only read, was not opened so or
+    /// is a copy of a cluster already; those of a log of streams that cannot be read; [`EngineError::Thread`].
     pub fn replicate(&self, options: ReplicaOptions) -> Result<Replica, EngineError> {
         let inner = self.inner();
         if inner.is_read_only() || inner.directory.is_none() {
@@ -286,9 +292,7 @@ impl Database {
         if options.here.0 as usize >= options.nodes.len() {
             return Err(EngineError::Cluster(NO_SUCH_NODE));
         }
-        if !self.streams().is_empty() || !self.continuous_queries().is_empty() {
-            return Err(EngineError::Cluster(NO_STREAMS));
-        }
+        let copied = self.open_copied(&options)?;
         let mut writer = inner.writer.lock();
         if writer.group.is_some() {
             return Err(EngineError::Cluster(ALREADY));
@@ -300,6 +304,9 @@ impl Database {
         }
         let last = writer.latest.number();
         writer.follows = true;
+        writer.copied = Some(Arc::clone(&copied));
+        // A store that is a copy already was refused.
+        let _is_new = inner.streams.copied.set(copied).is_ok();
         let group = Group::start(inner, options, last)?;
         writer.group = Some(Arc::clone(&group));
         drop(writer);
@@ -307,6 +314,29 @@ impl Database {
         assert!(is_new, "the writer has had no group before");
         group.begin()?;
         Ok(Replica(group))
+    }
+
+    /// What is here of the streams, with what the log of transactions says of them.
+    fn open_copied(&self, options: &ReplicaOptions) -> Result<Arc<Copied>, EngineError> {
+        let inner = self.inner();
+        let directory = inner.directory.as_ref().expect("it is stored");
+        let most_bytes = (options.message_bytes as u64).min(MAX_PAYLOAD_BYTES) as usize;
+        let most_bytes = most_bytes.saturating_sub(ROOM_BESIDE);
+        let copied = Copied::open(directory, &inner.config.durability, most_bytes)?;
+        let log = {
+            let writer = inner.writer.lock();
+            writer.store.as_ref().map(|store| Arc::clone(store.log()))
+        };
+        if let Some(log) = log {
+            DurableStore::logged(&log, |bytes| {
+                // The store was opened with it.
+                if let Ok(transaction) = Transaction::decode(bytes) {
+                    copied.note(transaction.number, transaction.beside);
+                }
+                ControlFlow::Continue(())
+            })?;
+        }
+        Ok(Arc::new(copied))
     }
 
     /// How this copy stands; `None` where it is none of a cluster that is written.
@@ -374,13 +404,13 @@ impl Inner {
         }
     }
 
-    /// That there may be streams.
+    /// That streams go on here.
     ///
     /// # Errors
-    /// [`EngineError::Cluster`].
+    /// [`EngineError::StreamsElsewhere`]; [`EngineError::StreamsBegin`]; [`EngineError::StreamsFailed`].
     pub(crate) fn check_may_stream(&self) -> Result<(), EngineError> {
-        match self.replica.get() {
-            Some(_) => Err(EngineError::Cluster(NO_STREAMS)),
+        match self.group() {
+            Some(group) => self.streams.check_led(|| group.leader_name()),
             None => Ok(()),
         }
     }

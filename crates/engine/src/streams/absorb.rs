@@ -306,7 +306,7 @@ impl Inner {
                 {
                     // They were stored, whatever is deleted after that.
                     let intended = journal.intend(stream, facts, writer.latest.number().0)?;
-                    journal.sync(intended)?;
+                    journal.sync_intent(intended)?;
                 }
                 writer.append_terms(working)?
             }
@@ -316,7 +316,7 @@ impl Inner {
                     let next = writer.latest.number().0 + 1;
                     let intended = journal.intend(stream, facts, next)?;
                     let appended = journal
-                        .sync(intended)
+                        .sync_intent(intended)
                         .and_then(|()| writer.append(working, stages));
                     let revocation = Revocation::new(journal, stream.number, facts);
                     appended.inspect_err(|_| writer.take_back([revocation]))?

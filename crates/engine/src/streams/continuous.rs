@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use jindou_plan::{ContinuousQuery, Incremental, Output, Recomputed};
-use jindou_store::log::Ticket;
+use super::journal::Noted;
 use jindou_stream::{Schedule, TimeWindow};
 use parking_lot::{Mutex, RwLock};
 
@@ -63,7 +63,7 @@ pub(crate) struct Continuous {
     /// How far it is by the log of streams, if it is durable.
     pub(super) reached: Mutex<Reached>,
     /// Results that are in that log, perhaps not on the device yet: nobody has heard of them.
-    pub(super) leaving: Mutex<VecDeque<(Ticket, Arc<ContinuousResult>)>>,
+    pub(super) leaving: Mutex<VecDeque<(Noted, Arc<ContinuousResult>)>>,
     /// Held while these are given to readers.
     pub(super) handing_out: Mutex<()>,
     pub(super) is_paused: AtomicBool,

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use jindou_store::log::Ticket;
@@ -10,6 +10,7 @@ use jindou_store::{SideLog, StoreError};
 
 use super::catalogue::Names;
 use super::continuous::Continuous;
+use super::copied::Copied;
 use super::records::{Facts, Record};
 use super::state::put_catalogue;
 use super::stream::Stream;
@@ -21,37 +22,111 @@ use crate::database::Inner;
 /// Whoever appends what a state says, too (all but intents), does that and changes what is in memory
 /// accordingly while it holds [`Streams::cut`](super::Streams) to read.
 pub(crate) struct Journal {
-    pub(super) log: SideLog,
-    /// Bytes of the last state that was written.
-    pub(super) state_bytes: AtomicU64,
+    pub(super) place: Place,
+}
+
+/// Where the log is.
+pub(super) enum Place {
+    /// Beside that of transactions.
+    Own {
+        log: SideLog,
+        /// Bytes of the last state that was written.
+        state_bytes: AtomicU64,
+    },
+    /// With the transactions, where this is the copy of a store that leads.
+    WithTransactions {
+        copied: Arc<Copied>,
+        inner: Weak<Inner>,
+    },
+}
+
+/// A place in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Noted {
+    Own(Ticket),
+    /// Records until then.
+    WithTransactions(u64),
 }
 
 impl Journal {
     pub(super) fn new(log: SideLog) -> Self {
+        let state_bytes = AtomicU64::new(0);
         Self {
-            log,
-            state_bytes: AtomicU64::new(0),
+            place: Place::Own { log, state_bytes },
+        }
+    }
+
+    /// That of the copy of a store that leads.
+    pub(super) fn of_leader(copied: &Arc<Copied>, inner: &Arc<Inner>) -> Self {
+        Self {
+            place: Place::WithTransactions {
+                copied: Arc::clone(copied),
+                inner: Arc::downgrade(inner),
+            },
         }
     }
 
     /// # Errors
-    /// [`EngineError::ReadOnly`] if the log takes nothing more, or there is no space.
-    pub(super) fn append(&self, record: &Record<'_>) -> Result<Ticket, EngineError> {
+    /// [`EngineError::ReadOnly`] if the log takes nothing more, or there is no space;
+    /// [`EngineError::TransactionTooLarge`] for the copies of the store.
+    pub(super) fn append(&self, record: &Record<'_>) -> Result<Noted, EngineError> {
         let mut bytes = Vec::new();
         record.encode(&mut bytes);
-        self.log.append(&bytes).map_err(refused)
+        match &self.place {
+            Place::Own { log, .. } => log.append(&bytes).map(Noted::Own).map_err(refused),
+            Place::WithTransactions { copied, .. } => {
+                copied.say(&bytes).map(Noted::WithTransactions)
+            }
+        }
     }
 
+    /// Waits until what was appended is lasting. The caller does not hold the writer's lock.
+    ///
     /// # Errors
-    /// [`EngineError::ReadOnly`]: nobody may hear of what was appended.
-    pub(super) fn sync(&self, ticket: Ticket) -> Result<(), EngineError> {
-        self.log.sync(ticket).map_err(refused)
+    /// [`EngineError::ReadOnly`]: nobody may hear of what was appended; those of a transaction that others are to
+    /// have.
+    pub(super) fn sync(&self, noted: Noted) -> Result<(), EngineError> {
+        match (&self.place, noted) {
+            (Place::Own { log, .. }, Noted::Own(ticket)) => log.sync(ticket).map_err(refused),
+            (Place::WithTransactions { copied, inner }, Noted::WithTransactions(records)) => {
+                match inner.upgrade() {
+                    Some(inner) => inner.say_until(copied, records),
+                    None => Ok(()),
+                }
+            }
+            _ => unreachable!("a log is in one place"),
+        }
+    }
+
+    /// Waits until an intent is lasting, unless it goes with the transaction that it is about. The caller holds the
+    /// writer's lock.
+    ///
+    /// # Errors
+    /// As [`Journal::sync`].
+    pub(super) fn sync_intent(&self, noted: Noted) -> Result<(), EngineError> {
+        match &self.place {
+            Place::Own { .. } => self.sync(noted),
+            Place::WithTransactions { .. } => Ok(()),
+        }
     }
 
     /// # Errors
     /// As [`Journal::sync`].
     pub(super) fn sync_all(&self) -> Result<(), EngineError> {
-        self.log.sync_all().map_err(refused)
+        match &self.place {
+            Place::Own { log, .. } => log.sync_all().map_err(refused),
+            Place::WithTransactions { copied, .. } => {
+                self.sync(Noted::WithTransactions(copied.records()))
+            }
+        }
+    }
+
+    /// Bytes of the log since its last state, and those of the state.
+    pub(super) fn bytes(&self) -> (u64, u64) {
+        match &self.place {
+            Place::Own { log, state_bytes } => (log.bytes(), state_bytes.load(Relaxed)),
+            Place::WithTransactions { copied, .. } => copied.bytes(),
+        }
     }
 
     /// Says how far a stream is, which is lasting with whatever follows from it.
@@ -73,7 +148,7 @@ impl Journal {
         stream: &Stream,
         facts: Facts,
         snapshot: u64,
-    ) -> Result<Ticket, EngineError> {
+    ) -> Result<Noted, EngineError> {
         self.append(&Record::Intent {
             stream: stream.number,
             facts,
@@ -99,7 +174,7 @@ impl Revocation {
         }
     }
 
-    /// Takes it back, which is lasting when this returns.
+    /// Takes it back, which is lasting when this returns, or goes with the next transaction.
     ///
     /// # Errors
     /// [`StoreError::DiskFull`], after which it can be tried again; those of a log that has failed.
@@ -111,8 +186,16 @@ impl Revocation {
             snapshot: NEVER,
         };
         record.encode(&mut bytes);
-        let ticket = self.journal.log.append(&bytes)?;
-        self.journal.log.sync(ticket)
+        match &self.journal.place {
+            Place::Own { log, .. } => {
+                let ticket = log.append(&bytes)?;
+                log.sync(ticket)
+            }
+            Place::WithTransactions { copied, .. } => {
+                copied.say_short(&bytes);
+                Ok(())
+            }
+        }
     }
 }
 
@@ -149,12 +232,18 @@ impl Inner {
     /// # Errors
     /// As [`Journal::append`]; what the operating system says.
     pub(super) fn note_change(
-        &self,
+        self: &Arc<Self>,
         names: &Names,
         change: &Record<'_>,
-    ) -> Result<Option<Ticket>, EngineError> {
+    ) -> Result<Option<Noted>, EngineError> {
         if let Some(journal) = self.streams.journal.get() {
             return journal.append(change).map(Some);
+        }
+        if let Some(copied) = self.streams.copied.get() {
+            let journal = Arc::new(Journal::of_leader(copied, self));
+            let noted = journal.append(change)?;
+            self.set_journal(journal);
+            return Ok(Some(noted));
         }
         if self.directory.is_some() {
             self.make_journal(names)?;
@@ -172,8 +261,28 @@ impl Inner {
         };
         let mut state = |put: &mut dyn FnMut(&[u8]) -> io::Result<()>| put_catalogue(names, put);
         let log = SideLog::create(directory, &self.config.durability, &mut state)?;
-        let is_first = self.streams.journal.set(Journal::new(log).into()).is_ok();
-        assert!(is_first, "the names are locked, so nobody else makes it");
+        self.set_journal(Arc::new(Journal::new(log)));
+        Ok(())
+    }
+
+    /// Makes the log; the caller holds the names, or nobody else knows the database.
+    pub(super) fn set_journal(&self, journal: Arc<Journal>) {
+        let is_first = self.streams.journal.set(journal).is_ok();
+        assert!(is_first, "one makes it");
+    }
+
+    /// Waits until so many records of streams are at all copies in sync, by a transaction of their own where they
+    /// went with none.
+    ///
+    /// # Errors
+    /// Those of a transaction.
+    fn say_until(self: &Arc<Self>, copied: &Copied, records: u64) -> Result<(), EngineError> {
+        let appended = {
+            let mut writer = self.writer.lock();
+            writer.append_said(|| copied.are_said(records))?
+        };
+        self.publish(appended)?;
+        self.note_transaction();
         Ok(())
     }
 
@@ -181,9 +290,9 @@ impl Inner {
     ///
     /// # Errors
     /// As [`Journal::sync`].
-    pub(super) fn settle_change(&self, ticket: Option<Ticket>) -> Result<(), EngineError> {
-        match (self.streams.journal.get(), ticket) {
-            (Some(journal), Some(ticket)) => journal.sync(ticket)?,
+    pub(super) fn settle_change(&self, noted: Option<Noted>) -> Result<(), EngineError> {
+        match (self.streams.journal.get(), noted) {
+            (Some(journal), Some(noted)) => journal.sync(noted)?,
             _ => return Ok(()),
         }
         self.limit_journal();
@@ -241,8 +350,12 @@ impl Inner {
 
     /// Bytes of the log of streams, and how often it was synced; `None` if there is none.
     pub(crate) fn journal_figures(&self) -> Option<(u64, u64)> {
-        let journal = self.streams.journal.get()?;
-        let state = journal.state_bytes.load(Relaxed);
-        Some((journal.log.bytes() + state, journal.log.syncs()))
+        let (bytes, state_bytes) = self.streams.journal.get()?.bytes();
+        let syncs = match &self.streams.journal.get()?.place {
+            Place::Own { log, .. } => log.syncs(),
+            // Those of the log of transactions.
+            Place::WithTransactions { .. } => 0,
+        };
+        Some((bytes + state_bytes, syncs))
     }
 }

@@ -11,6 +11,7 @@ mod brought;
 mod bytes;
 mod catalogue;
 mod continuous;
+mod copied;
 mod due;
 mod evaluate;
 mod events;
@@ -63,6 +64,7 @@ pub use events::milliseconds_of;
 pub use feed::{FeedMessage, FeedReport, MOST_NOTES_BYTES, StreamFeed};
 pub use formats::TupleFormat;
 pub use input::{Producer, PushReport};
+pub(crate) use copied::{Copied, check_said};
 pub(crate) use journal::Revocation;
 pub(crate) use pool::Pool;
 pub use result_log::{ContinuousResult, ContinuousResults, HeldTuples, NextResult, ResultWindow};
@@ -73,6 +75,7 @@ pub use stream::StreamStatus;
 pub(crate) use subscription::Published;
 pub(crate) use tuples::{ObjectKey, TupleKeys};
 
+use crate::database::Inner;
 use crate::{Database, EngineError};
 
 /// Streams and continuous queries of a database, by their names.
@@ -99,6 +102,10 @@ pub(crate) struct Streams {
     unbegun: Mutex<Vec<Arc<Continuous>>>,
     /// What was done, for the store to be opened again.
     journal: OnceLock<Arc<journal::Journal>>,
+    /// What this copy of a store has of them, where it is one of several.
+    pub(crate) copied: OnceLock<Arc<Copied>>,
+    /// Whether they go on here, where this is one of several copies.
+    led: Mutex<Led>,
     /// Held to read while something that a state has is said in the journal and done in memory. Taken
     /// before `names`, and after any [`Stream::closing`].
     cut: RwLock<()>,
@@ -106,6 +113,19 @@ pub(crate) struct Streams {
     attempts: AtomicU64,
     /// Held while a state is written.
     writing_state: Mutex<()>,
+}
+
+/// Whether the streams of a copy of a store go on at it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum Led {
+    /// It does not lead.
+    #[default]
+    Elsewhere,
+    /// What they were is being read.
+    Beginning,
+    Here,
+    /// They cannot, for this reason.
+    Failed(String),
 }
 
 impl Streams {
@@ -118,6 +138,70 @@ impl Streams {
     /// Ids were taken from terms: plans made before are not used any more.
     pub(crate) fn forget_plans(&self) {
         self.forgotten.fetch_add(1, Relaxed);
+    }
+
+    /// True if there is a stream or a continuous query.
+    pub(crate) fn are_some(&self) -> bool {
+        let names = self.names.read();
+        !names.streams.is_empty() || !names.queries.is_empty()
+    }
+
+    /// Whether they go on here, where this is one of several copies of a store.
+    ///
+    /// # Errors
+    /// [`EngineError::StreamsElsewhere`]; [`EngineError::StreamsBegin`]; [`EngineError::StreamsFailed`].
+    pub(crate) fn check_led(&self, leader: impl FnOnce() -> String) -> Result<(), EngineError> {
+        match &*self.led.lock() {
+            Led::Here => Ok(()),
+            Led::Elsewhere => Err(EngineError::StreamsElsewhere { node: leader() }),
+            Led::Beginning => Err(EngineError::StreamsBegin),
+            Led::Failed(reason) => Err(EngineError::StreamsFailed {
+                reason: reason.clone(),
+            }),
+        }
+    }
+}
+
+impl Inner {
+    /// Has the streams go on here, as this copy of the store leads: at once where there are none, else by a thread of
+    /// its own, which makes transactions.
+    ///
+    /// # Errors
+    /// [`EngineError::Thread`].
+    pub(crate) fn begin_leading_streams(self: &Arc<Self>) -> Result<(), EngineError> {
+        let Some(copied) = self.streams.copied.get() else {
+            return Ok(());
+        };
+        {
+            let mut led = self.streams.led.lock();
+            if *led != Led::Elsewhere {
+                return Ok(());
+            }
+            *led = match copied.is_empty() {
+                true => Led::Here,
+                false => Led::Beginning,
+            };
+            if *led == Led::Here {
+                return Ok(());
+            }
+        }
+        let (inner, copied) = (Arc::downgrade(self), Arc::clone(copied));
+        let thread = std::thread::Builder::new().name("jindou-streams".to_owned());
+        let begun = thread.spawn(move || {
+            let Some(inner) = inner.upgrade() else {
+                return;
+            };
+            let taken = Database::within(Arc::clone(&inner)).take_over_streams(&copied);
+            if let Err(error) = &taken {
+                tracing::error!(%error, "the streams do not go on");
+            }
+            *inner.streams.led.lock() = match taken {
+                Ok(()) => Led::Here,
+                Err(error) => Led::Failed(error.to_string()),
+            };
+        });
+        begun.map_err(|source| EngineError::Thread { source })?;
+        Ok(())
     }
 }
 

@@ -78,6 +78,11 @@ pub(super) enum Record<'a> {
         stream: u64,
         notes: Cow<'a, [u8]>,
     },
+    /// What a transaction said where this is a copy of a store: records, each behind its length.
+    Said {
+        snapshot: u64,
+        records: Cow<'a, [u8]>,
+    },
     // Of a state only.
     StreamState {
         stream: u64,
@@ -176,6 +181,7 @@ const DELIVERED: u8 = 17;
 /// A push with notes of its source; one without has none of their bytes.
 const NOTED_PUSH: u8 = 18;
 const NOTES: u8 = 19;
+pub(super) const SAID: u8 = 20;
 
 impl Record<'_> {
     /// Appends its bytes.
@@ -282,6 +288,10 @@ impl Record<'_> {
             Self::Notes { stream, notes } => {
                 put_head(out, NOTES, *stream);
                 put_bytes(out, notes);
+            }
+            Self::Said { snapshot, records } => {
+                put_head(out, SAID, *snapshot);
+                put_bytes(out, records);
             }
             Self::StreamState { .. }
             | Self::Producer { .. }
@@ -551,6 +561,10 @@ impl<'a> Record<'a> {
             NOTES => Self::Notes {
                 stream,
                 notes: Cow::Borrowed(input.bytes()?),
+            },
+            SAID => Self::Said {
+                snapshot: stream,
+                records: Cow::Borrowed(input.bytes()?),
             },
             HEARTBEAT => Self::Heartbeat {
                 stream,

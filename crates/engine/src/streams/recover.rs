@@ -17,11 +17,13 @@ use rustc_hash::FxHashMap;
 use super::absorb::stored;
 use super::catalogue::{Names, Paused, add_stream, check_definition};
 use super::continuous::{Continuous, Reached};
+use super::copied::{Copied, Records};
 use super::evaluate::publisher;
 use super::journal::{Journal, NEVER, Revocation};
 use super::records::{Facts, Push, Record, ResultRecord, TuplesKind};
 use super::result_log::{ContinuousResult, ResultWindow};
 use super::sinks::{Delivered, Sink, add_sink, check_sink};
+use super::state::MayWait;
 use super::stream::Stream;
 use super::together::{Batches, Standing};
 use super::tuples::Tuples;
@@ -49,6 +51,8 @@ impl Database {
     pub(crate) fn restore_streams(self) -> Result<Self, EngineError> {
         if let Some(directory) = &self.inner().directory {
             match SideLog::is_in(directory) {
+                // They go on where the copy leads.
+                true if self.inner().config.is_replicated => {}
                 true => self.recover_streams(directory)?,
                 false => check_no_old_names(directory)?,
             }
@@ -66,9 +70,26 @@ impl Database {
         let Some((log, _)) = opened else {
             return Ok(());
         };
-        let is_first = inner.streams.journal.set(Journal::new(log).into()).is_ok();
-        assert!(is_first, "nobody else knows the database");
+        inner.set_journal(Arc::new(Journal::new(log)));
         reading.go_on()
+    }
+
+    /// Has the streams of a copy of a store go on here, as it leads now.
+    ///
+    /// # Errors
+    /// [`EngineError::Corrupt`] with the file; those of a transaction.
+    pub(super) fn take_over_streams(&self, copied: &Arc<Copied>) -> Result<(), EngineError> {
+        let inner = self.inner();
+        let mut reading = Reading::new(self);
+        let path = copied.path();
+        let was_alone = copied.read(&mut |bytes| reading.take(bytes, &path))?;
+        inner.set_journal(Arc::new(Journal::of_leader(copied, inner)));
+        reading.go_on()?;
+        if was_alone {
+            // Of what was done while this was no copy the others do not know.
+            inner.say_state(copied, MayWait(true))?;
+        }
+        Ok(())
     }
 
     /// Reads what the streams and continuous queries of a store are that was opened to be read only: they can
@@ -147,6 +168,9 @@ impl<'d> Reading<'d> {
             reason,
         };
         let record = Record::decode(bytes).map_err(|bad| corrupt(bad.to_string()))?;
+        if let Record::Said { records, .. } = &record {
+            return Records(records).try_for_each(|record| self.take(record, path));
+        }
         self.apply(record).map_err(|error| match error {
             EngineError::Io { .. } | EngineError::Corrupt { .. } => error,
             other => corrupt(other.to_string()),
@@ -211,6 +235,7 @@ impl<'d> Reading<'d> {
                 self.intend(stream, facts, snapshot);
             }
             Record::Result(result) => self.result(result),
+            Record::Said { .. } => unreachable!("its records are taken one by one"),
             Record::Begin { .. } | Record::Pause { .. } | Record::QueryState { .. } => {
                 self.apply_of_query(record);
             }

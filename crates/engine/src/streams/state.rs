@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use jindou_exec::Catalogue as _;
-use jindou_model::{PredicateId, TermKind};
+use jindou_model::{PredicateId, SnapshotNumber, TermKind};
 use jindou_store::window::StreamTuple;
 use jindou_store::{Directory, SideLog};
 use jindou_stream::Position;
@@ -19,6 +19,8 @@ use parking_lot::MutexGuard;
 use super::answer::Answer;
 use super::catalogue::Names;
 use super::continuous::{Continuous, Reached};
+use super::copied::Copied;
+use super::journal::Place;
 use super::records::{Record, ResultRecord, TuplesKind};
 use super::result_log::ContinuousResult;
 use super::rings::Kept;
@@ -41,7 +43,7 @@ const MOST_ATTEMPTS: u32 = 64;
 
 /// Whether a thread may wait for a stream that is busy.
 #[derive(Clone, Copy)]
-struct MayWait(bool);
+pub(super) struct MayWait(pub(super) bool);
 
 type Put<'a> = dyn FnMut(&[u8]) -> io::Result<()> + 'a;
 
@@ -378,8 +380,8 @@ impl Inner {
             return;
         };
         let least = self.config.stream_log_bytes;
-        let most = least.max(journal.state_bytes.load(Relaxed));
-        let bytes = journal.log.bytes();
+        let (bytes, state_bytes) = journal.bytes();
+        let most = least.max(state_bytes);
         if bytes <= most {
             return;
         }
@@ -398,8 +400,14 @@ impl Inner {
         let Some(journal) = self.streams.journal.get() else {
             return Ok(());
         };
+        let (log, state_bytes) = match &journal.place {
+            Place::Own { log, state_bytes } => (log, state_bytes),
+            Place::WithTransactions { copied, .. } => {
+                return self.say_state(copied, may_wait);
+            }
+        };
         let taken = self.between_batches(may_wait, |names| {
-            let number = journal.log.begin_state()?;
+            let number = log.begin_state()?;
             let state = StreamsState::of(self.graph.load_full(), names);
             Ok::<_, EngineError>((number, state))
         });
@@ -407,38 +415,67 @@ impl Inner {
             return Ok(());
         };
         let (number, state) = taken?;
-        let written = journal
-            .log
-            .write_state(number, &mut |put| state.write(put))?;
-        journal.state_bytes.store(written, Relaxed);
+        let written = log.write_state(number, &mut |put| state.write(put))?;
+        state_bytes.store(written, Relaxed);
         Ok(())
     }
 
-    /// The graph as it is at a moment, and what streams and queries are then, where they have a log.
-    pub(crate) fn graph_and_streams(&self) -> (Arc<StoredGraph>, Option<StreamsState>) {
-        if self.streams.journal.get().is_none() {
-            return (self.graph.load_full(), None);
-        }
-        let taken = self.between_batches(MayWait(true), |names| {
-            let graph = self.graph.load_full();
-            let state = StreamsState::of(Arc::clone(&graph), names);
-            (graph, Some(state))
+    /// Has a state go to all copies of the store, with the next transaction.
+    pub(super) fn say_state(&self, copied: &Copied, may_wait: MayWait) -> Result<(), EngineError> {
+        let said = self.between_batches(may_wait, |names| {
+            let state = StreamsState::of(self.graph.load_full(), names);
+            // All that was said before is in it, and what is said from now on comes after it.
+            copied.say_state(|put| state.write(put))
         });
-        taken.expect("it waits")
+        said.unwrap_or(Ok(()))
     }
 
-    /// Puts a state into a copy of the store.
+    /// The graph as it is at a moment, and what streams and queries are then, where they have a log.
+    ///
+    /// # Errors
+    /// Those of a transaction, where this is the copy of a store that leads.
+    pub(crate) fn graph_and_streams(
+        &self,
+    ) -> Result<(Arc<StoredGraph>, Option<StreamsState>), EngineError> {
+        let Some(journal) = self.streams.journal.get() else {
+            return Ok((self.graph.load_full(), None));
+        };
+        loop {
+            if let Place::WithTransactions { .. } = &journal.place {
+                journal.sync_all()?;
+            }
+            let taken = self.between_batches(MayWait(true), |names| {
+                let graph = self.graph.load_full();
+                if let Place::WithTransactions { copied, .. } = &journal.place
+                    && !copied.is_all_said(graph.snapshot.number())
+                {
+                    // A later transaction would say again what the state says.
+                    return None;
+                }
+                let state = StreamsState::of(Arc::clone(&graph), names);
+                Some((graph, Some(state)))
+            });
+            if let Some(taken) = taken.expect("it waits") {
+                return Ok(taken);
+            }
+        }
+    }
+
+    /// Puts a state into a copy of the store as it is at a snapshot.
     ///
     /// # Errors
     /// What the operating system says.
     pub(crate) fn copy_streams(
         &self,
         state: Option<&StreamsState>,
+        snapshot: SnapshotNumber,
         to: &Directory,
     ) -> Result<(), EngineError> {
         if let Some(state) = state {
             let options = jindou_store::DurabilityOptions::default();
             SideLog::create(to, &options, &mut |put| state.write(put))?;
+        } else if let Some(copied) = self.streams.copied.get() {
+            copied.copy(snapshot, to)?;
         } else if let Some(directory) = &self.directory {
             SideLog::copy(directory, to)?;
         }

@@ -61,7 +61,8 @@ impl Database {
     /// Those of a transaction, after all streams had their turn: the first.
     pub fn tick(&self) -> Result<Option<Duration>, EngineError> {
         if self.check_streams_awake().is_err() {
-            return Ok(None);
+            // They may go on here later, if this is one of several copies of a store.
+            return Ok(self.inner().group().map(|_| AGAIN));
         }
         let may_fail = self.inner().directory.is_some();
         let (streams, others): (Vec<Arc<Stream>>, Vec<Arc<Stream>>) = {

@@ -68,6 +68,8 @@ pub struct Transaction {
     pub terms: NewTerms,
     /// Its steps.
     pub stages: Vec<Stage>,
+    /// What else is said with it, which means nothing to the store: it lasts, and reaches copies, as the rest does.
+    pub beside: Box<[u8]>,
 }
 
 impl Transaction {
@@ -76,6 +78,7 @@ impl Transaction {
         self.terms.is_empty()
             && self.forgotten.is_empty()
             && self.stages.iter().all(Stage::is_empty)
+            && self.beside.is_empty()
     }
 }
 
@@ -125,6 +128,7 @@ impl Transaction {
             forgotten: Vec::new(),
             terms,
             stages,
+            beside: Box::default(),
         }
     }
 
@@ -138,6 +142,7 @@ impl Transaction {
             forgotten: snapshot.forgotten_terms(),
             terms: snapshot.terms_since(snapshot.base().term_counts()),
             stages: vec![snapshot.all_changes()],
+            beside: Box::default(),
         }
     }
 
@@ -202,6 +207,15 @@ impl Transaction {
             ids(out, &stage.forget);
             ids(out, &stage.declare);
         }
+        Self::encode_beside(&self.beside, out);
+    }
+
+    /// Appends what is said with a transaction to the bytes of one that says nothing more.
+    pub fn encode_beside(beside: &[u8], out: &mut Vec<u8>) {
+        if !beside.is_empty() {
+            out.extend_from_slice(&(beside.len() as u64).to_le_bytes());
+            out.extend_from_slice(beside);
+        }
     }
 
     /// The snapshot that the transaction of these bytes makes, if they have so much.
@@ -245,6 +259,10 @@ impl Transaction {
                 declare: reader.ids()?,
             });
         }
+        let beside = match reader.rest {
+            [] => Box::default(),
+            _ => reader.beside()?,
+        };
         if !reader.rest.is_empty() {
             return Err(TransactionError::Long);
         }
@@ -255,6 +273,7 @@ impl Transaction {
             forgotten,
             terms,
             stages,
+            beside,
         })
     }
 }
@@ -314,6 +333,15 @@ impl<'a> Reader<'a> {
         match count.checked_mul(size) {
             Some(bytes) if bytes <= self.rest.len() => Ok(count),
             _ => Err(TransactionError::Short),
+        }
+    }
+
+    /// What is said beside the rest, of which there is something.
+    fn beside(&mut self) -> Result<Box<[u8]>, TransactionError> {
+        let count = self.count(1)?;
+        match count {
+            0 => Err(TransactionError::Long),
+            _ => Ok(self.bytes(count)?.into()),
         }
     }
 
