@@ -77,6 +77,7 @@ pub enum AnomalyName {
     IntermediateRead,
     PartialRead,
     GarbageValue,
+    FutureRead,
     DuplicateValue,
     IncompatibleOrder,
     LostUpdate,
@@ -132,6 +133,15 @@ pub enum Anomaly {
     /// A value that nobody wrote to this key was read.
     GarbageValue {
         /// Who read it.
+        read: OperationId,
+        /// Where.
+        key: Key,
+        /// The value.
+        value: Value,
+    },
+    /// A value was read that the same transaction wrote after it had read (Adya's internal consistency).
+    FutureRead {
+        /// Who read and wrote it.
         read: OperationId,
         /// Where.
         key: Key,
@@ -263,6 +273,7 @@ impl Anomaly {
             Self::IntermediateRead { .. } => AnomalyName::IntermediateRead,
             Self::PartialRead { .. } => AnomalyName::PartialRead,
             Self::GarbageValue { .. } => AnomalyName::GarbageValue,
+            Self::FutureRead { .. } => AnomalyName::FutureRead,
             Self::DuplicateValue { .. } => AnomalyName::DuplicateValue,
             Self::IncompatibleOrder { .. } => AnomalyName::IncompatibleOrder,
             Self::LostUpdate { .. } => AnomalyName::LostUpdate,
@@ -287,7 +298,9 @@ impl Anomaly {
     #[must_use]
     pub fn operations(&self) -> Vec<OperationId> {
         match self {
-            Self::GarbageValue { read, .. } | Self::DuplicateValue { read, .. } => vec![*read],
+            Self::GarbageValue { read, .. }
+            | Self::FutureRead { read, .. }
+            | Self::DuplicateValue { read, .. } => vec![*read],
             Self::AbortedRead { read, writer, .. }
             | Self::IntermediateRead { read, writer, .. }
             | Self::PartialRead { read, writer, .. }
@@ -321,6 +334,7 @@ impl fmt::Display for AnomalyName {
             Self::IntermediateRead => "intermediate read (G1b)",
             Self::PartialRead => "partial read",
             Self::GarbageValue => "garbage value",
+            Self::FutureRead => "future read",
             Self::DuplicateValue => "duplicate value",
             Self::IncompatibleOrder => "incompatible order",
             Self::LostUpdate => "lost update",
@@ -412,6 +426,9 @@ impl fmt::Display for Anomaly {
             ),
             Self::GarbageValue { read, key, value } => {
                 write!(f, "{read} read {value} of {key}, which nobody wrote there")
+            }
+            Self::FutureRead { read, key, value } => {
+                write!(f, "{read} read {value} of {key}, which it wrote only then")
             }
             Self::DuplicateValue { read, key, value } => {
                 write!(f, "{read} read {value} of {key} twice")

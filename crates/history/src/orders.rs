@@ -58,6 +58,12 @@ pub(crate) fn of_lists(
     for (id, operation) in numbered(history) {
         if committed[id.0 as usize] {
             for (key, list) in operation.lists() {
+                for (_, value) in operation.appends().iter().filter(|(at, _)| *at == key) {
+                    if list.contains(value) {
+                        let value = *value;
+                        found(Anomaly::FutureRead { read: id, key, value });
+                    }
+                }
                 keys.entry(key).or_default().push((id, list));
             }
         }

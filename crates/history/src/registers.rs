@@ -40,6 +40,11 @@ pub(crate) fn of_registers(
             continue;
         }
         for (key, value) in operation.registers() {
+            if let Some(value) = value
+                && operation.writes().contains(&(key, value))
+            {
+                found(Anomaly::FutureRead { read: id, key, value });
+            }
             let writer = value.map(|v| writer_of(history, writers, (id, key, v), found));
             if writer != Some(None) {
                 reads.entry(key).or_default().push((id, value));

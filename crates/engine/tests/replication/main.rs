@@ -10,6 +10,7 @@ mod random;
 #[path = "../durability/random_requests.rs"]
 mod random_requests;
 mod refusals;
+mod streams;
 mod writes;
 
 /// A small generator of random numbers (splitmix64).

@@ -1,15 +1,16 @@
 //! Nodes in one process, over stores in folders, and what carries messages between them: in an order that a seed
-//! chooses, by links that a test breaks and makes again.
+//! chooses, by links that a test breaks and makes again. Where the first node always leads, there are only its links
+//! with the others.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use jindou_engine::{
-    Config, Database, MergePolicy, NodeId, Replica, ReplicaOptions, ReplicaStatus, ReplicaWay,
-    Timing,
+    Config, Configuration, Database, Keeper, KeeperError, MergePolicy, NodeId, Replica,
+    ReplicaOptions, ReplicaStatus, ReplicaWay, Timing, Told, Versioned,
 };
 
 use crate::Random;
@@ -30,9 +31,9 @@ const QUICK: Timing = Timing {
 #[derive(Default)]
 struct State {
     queues: BTreeMap<(u32, u32), VecDeque<Vec<u8>>>,
-    /// Followers whose link with the leader is up.
-    up: Vec<bool>,
-    /// Followers that nothing is delivered to or from.
+    /// Links that are up, each by its two nodes, the lower one first.
+    up: BTreeSet<(usize, usize)>,
+    /// Nodes that nothing is delivered to or from.
     held: Vec<bool>,
     replicas: Vec<Option<Replica>>,
     /// Reasons for which a node ended a link.
@@ -53,6 +54,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("nobody panicked")
 }
 
+/// The link between two nodes.
+fn link(one: u32, other: u32) -> (usize, usize) {
+    (one.min(other) as usize, one.max(other) as usize)
+}
+
 struct Way {
     here: u32,
     shared: Arc<Shared>,
@@ -61,8 +67,7 @@ struct Way {
 impl ReplicaWay for Way {
     fn send(&self, to: NodeId, message: Vec<u8>) -> bool {
         let mut state = lock(&self.shared.state);
-        let follower = self.here.max(to.0) as usize;
-        if !state.up[follower] {
+        if !state.up.contains(&link(self.here, to.0)) {
             return false;
         }
         let queue = state.queues.entry((self.here, to.0)).or_default();
@@ -82,7 +87,6 @@ impl Net {
     fn new(nodes: usize, seed: u64) -> Self {
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
-                up: vec![false; nodes],
                 held: vec![false; nodes],
                 replicas: vec![None; nodes],
                 ..State::default()
@@ -102,40 +106,41 @@ impl Net {
         lock(&self.shared.state).replicas[node].clone()
     }
 
-    fn break_link(&self, follower: usize) {
+    fn break_link(&self, link: (usize, usize)) {
         let _one = lock(&self.shared.delivering);
-        end(&self.shared, follower);
+        end(&self.shared, link);
     }
 
-    fn join(&self, follower: usize) {
+    fn join(&self, link: (usize, usize)) {
         let _one = lock(&self.shared.delivering);
-        let (Some(leader), Some(follows)) = (self.replica(0), self.replica(follower)) else {
+        let (Some(one), Some(other)) = (self.replica(link.0), self.replica(link.1)) else {
             return;
         };
-        if std::mem::replace(&mut lock(&self.shared.state).up[follower], true) {
+        if !lock(&self.shared.state).up.insert(link) {
             return;
         }
-        leader.joined(NodeId(follower as u32));
-        follows.joined(NodeId(0));
+        one.joined(NodeId(link.1 as u32));
+        other.joined(NodeId(link.0 as u32));
     }
 }
 
 /// Ends a link, with all that is on its way.
-fn end(shared: &Shared, follower: usize) {
-    let (leader, follows) = {
+fn end(shared: &Shared, link: (usize, usize)) {
+    let (one, other) = {
         let mut state = lock(&shared.state);
-        if !std::mem::replace(&mut state.up[follower], false) {
+        if !state.up.remove(&link) {
             return;
         }
-        state.queues.remove(&(0, follower as u32));
-        state.queues.remove(&(follower as u32, 0));
-        (state.replicas[0].clone(), state.replicas[follower].clone())
+        let (low, high) = (link.0 as u32, link.1 as u32);
+        state.queues.remove(&(low, high));
+        state.queues.remove(&(high, low));
+        (state.replicas[link.0].clone(), state.replicas[link.1].clone())
     };
-    if let Some(leader) = leader {
-        leader.lost(NodeId(follower as u32));
+    if let Some(one) = one {
+        one.lost(NodeId(link.1 as u32));
     }
-    if let Some(follows) = follows {
-        follows.lost(NodeId(0));
+    if let Some(other) = other {
+        other.lost(NodeId(link.0 as u32));
     }
 }
 
@@ -151,7 +156,7 @@ impl Drop for Net {
 
 /// The next message, of a link that the seed chooses.
 fn next(state: &mut State, random: &mut Random) -> Option<((u32, u32), Vec<u8>)> {
-    let may_go = |(from, to): &(u32, u32)| !state.held[(*from).max(*to) as usize];
+    let may_go = |(from, to): &(u32, u32)| !state.held[*from as usize] && !state.held[*to as usize];
     let full = state.queues.iter().filter(|(_, queue)| !queue.is_empty());
     let full: Vec<(u32, u32)> = full.map(|(pair, _)| *pair).filter(may_go).collect();
     if full.is_empty() {
@@ -173,7 +178,7 @@ fn deliver(shared: &Shared, mut random: Random) {
             let is_empty = |state: &State| {
                 let mut queues = state.queues.iter();
                 queues.all(|((from, to), queue)| {
-                    queue.is_empty() || state.held[(*from).max(*to) as usize]
+                    queue.is_empty() || state.held[*from as usize] || state.held[*to as usize]
                 })
             };
             while is_empty(&state) && !state.stopped {
@@ -195,7 +200,7 @@ fn deliver(shared: &Shared, mut random: Random) {
         let Some(replica) = replica else { continue };
         if let Err(reason) = replica.received(NodeId(from), message) {
             lock(&shared.state).refused.push(reason);
-            end(shared, from.max(to) as usize);
+            end(shared, link(from, to));
         }
     }
 }
@@ -207,6 +212,80 @@ pub(crate) struct Cluster {
     nodes: Vec<Option<Database>>,
     policy: MergePolicy,
     options: Box<dyn Fn(&mut ReplicaOptions) + Sync>,
+    /// Any node may lead: who does is kept here.
+    kept: Option<Arc<Kept>>,
+}
+
+/// What all nodes that may lead agree on.
+#[derive(Default)]
+struct Kept {
+    now: Mutex<Versioned>,
+    told: Mutex<Vec<(u64, Told)>>,
+}
+
+/// One node's end of it.
+struct KeptFor {
+    node: usize,
+    kept: Arc<Kept>,
+}
+
+impl std::fmt::Debug for KeptFor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "KeptFor({})", self.node)
+    }
+}
+
+/// Hears no more once this is dropped.
+struct Watch(Arc<Kept>, u64);
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let mut told = lock(&self.0.told);
+        told.retain(|(number, _)| *number != self.1);
+    }
+}
+
+impl Keeper for KeptFor {
+    fn replace(&self, expected: u64, by: &Configuration) -> Result<Versioned, KeeperError> {
+        let mut now = lock(&self.kept.now);
+        let is_replaced = now.version == expected;
+        if is_replaced {
+            *now = Versioned {
+                version: expected + 1,
+                configuration: by.clone(),
+            };
+        }
+        let kept = now.clone();
+        drop(now);
+        if is_replaced {
+            let told: Vec<Told> = lock(&self.kept.told)
+                .iter()
+                .map(|(_, told)| Arc::clone(told))
+                .collect();
+            told.iter().for_each(|told| told(kept.clone()));
+        }
+        Ok(kept)
+    }
+
+    fn watch(&self, told: Told) -> Box<dyn Send> {
+        let number = {
+            let mut all = lock(&self.kept.told);
+            let number = all.last().map_or(0, |(last, _)| last + 1);
+            all.push((number, Arc::clone(&told)));
+            number
+        };
+        let now = lock(&self.kept.now).clone();
+        told(now);
+        Box::new(Watch(Arc::clone(&self.kept), number))
+    }
+
+    fn lets_form(&self) -> bool {
+        self.node == 0
+    }
+
+    fn lets_take_over(&self) -> bool {
+        true
+    }
 }
 
 /// Merges whenever it may.
@@ -229,10 +308,25 @@ impl Cluster {
         Self::with(folder, nodes, seed, |_| (), make)
     }
 
+    /// The same, of which any may lead, while two are there.
+    pub(crate) fn elected(folder: &Path, nodes: usize, seed: u64) -> Self {
+        Self::of(folder, (nodes, seed), Some(Arc::default()), |_| (), |_| ())
+    }
+
     pub(crate) fn with(
         folder: &Path,
         nodes: usize,
         seed: u64,
+        options: impl Fn(&mut ReplicaOptions) + Sync + 'static,
+        make: impl FnOnce(&Database),
+    ) -> Self {
+        Self::of(folder, (nodes, seed), None, options, make)
+    }
+
+    fn of(
+        folder: &Path,
+        (nodes, seed): (usize, u64),
+        kept: Option<Arc<Kept>>,
         options: impl Fn(&mut ReplicaOptions) + Sync + 'static,
         make: impl FnOnce(&Database),
     ) -> Self {
@@ -252,6 +346,7 @@ impl Cluster {
             nodes: (0..nodes).map(|_| None).collect(),
             policy: eager(),
             options: Box::new(options),
+            kept,
         };
         (0..nodes).for_each(|node| cluster.open(node));
         cluster
@@ -279,22 +374,28 @@ impl Cluster {
         let here = NodeId(node as u32);
         let mut options = ReplicaOptions::new(names.collect(), here, Arc::new(way));
         options.timing = QUICK;
+        if let Some(kept) = &self.kept {
+            let kept = Arc::clone(kept);
+            options.keeper = Some(Arc::new(KeptFor { node, kept }));
+        }
         (self.options)(&mut options);
         let replica = database.replicate(options).expect("it is a copy");
         lock(&self.net.shared.state).replicas[node] = Some(replica);
         self.nodes[node] = Some(database);
-        match node {
-            0 => (1..self.nodes.len()).for_each(|node| self.net.join(node)),
-            node => self.net.join(node),
-        }
+        self.join(node);
+    }
+
+    /// The links that a node has.
+    fn links_of(&self, node: usize) -> impl Iterator<Item = (usize, usize)> {
+        let any_leads = self.kept.is_some();
+        let others = (0..self.nodes.len()).filter(move |other| *other != node);
+        let linked = others.filter(move |other| any_leads || node == 0 || *other == 0);
+        linked.map(move |other| link(node as u32, other as u32))
     }
 
     /// Ends a node, whatever it is about.
     pub(crate) fn close(&mut self, node: usize) {
-        match node {
-            0 => (1..self.nodes.len()).for_each(|node| self.net.break_link(node)),
-            node => self.net.break_link(node),
-        }
+        self.break_link(node);
         lock(&self.net.shared.state).replicas[node] = None;
         self.nodes[node] = None;
     }
@@ -313,15 +414,44 @@ impl Cluster {
     }
 
     pub(crate) fn is_linked(&self, node: usize) -> bool {
-        lock(&self.net.shared.state).up[node]
+        lock(&self.net.shared.state).up.contains(&(0, node))
     }
 
+    /// Breaks all links of a node.
     pub(crate) fn break_link(&self, node: usize) {
-        self.net.break_link(node);
+        self.links_of(node).for_each(|link| self.net.break_link(link));
     }
 
+    /// Makes all links of a node with others that are open.
     pub(crate) fn join(&self, node: usize) {
-        self.net.join(node);
+        self.links_of(node).for_each(|link| self.net.join(link));
+    }
+
+    /// The node that leads, if one does.
+    pub(crate) fn leads(&self) -> Option<usize> {
+        let leads = |node: &usize| {
+            let status = self.nodes[*node].as_ref().and_then(Database::replica_status);
+            matches!(status, Some(ReplicaStatus::Leads { .. }))
+        };
+        (0..self.nodes.len()).find(leads)
+    }
+
+    /// How all nodes that are open stand.
+    pub(crate) fn standings(&self) -> Vec<(usize, Option<ReplicaStatus>)> {
+        let open = self.nodes.iter().enumerate();
+        let open = open.filter_map(|(node, database)| Some((node, database.as_ref()?)));
+        open.map(|(node, database)| (node, database.replica_status())).collect()
+    }
+
+    /// Closes nodes that are to begin anew, and opens them.
+    pub(crate) fn begin_anew(&mut self) {
+        for node in 0..self.nodes.len() {
+            let replica = self.net.replica(node);
+            if replica.is_some_and(|replica| replica.is_to_begin_anew()) {
+                self.close(node);
+                self.open(node);
+            }
+        }
     }
 
     /// Delivers nothing by the link with a follower, until it is let go.

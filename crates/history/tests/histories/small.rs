@@ -162,6 +162,18 @@ fn values_of_a_failed_operation_and_of_nobody_are_named() {
 }
 
 #[test]
+fn a_transaction_that_reads_what_it_writes_after_that_is_named() {
+    let history = at_once(vec![
+        append(&[(A, 1)]),
+        read_append(&[(A, &[1, 2])], &[(A, 2)]),
+        read(&[(A, &[1, 2])]),
+    ]);
+    excluded_from(&history, AnomalyName::FutureRead, ALL);
+    let said = report(&history, ALL).to_string();
+    assert!(said.contains("T1 read 2 of k0, which it wrote only then"), "{said}");
+}
+
+#[test]
 fn lists_with_duplicates_or_in_two_orders_are_named() {
     let appends = append(&[(A, 1), (A, 2)]);
     let history = at_once(vec![appends.clone(), read(&[(A, &[1, 2, 1, 2])])]);
