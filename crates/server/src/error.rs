@@ -233,7 +233,11 @@ impl From<EngineError> for Refusal {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, said)
             }
             EngineError::Cluster(_) => Self::new(StatusCode::CONFLICT, said),
-            EngineError::LeaderLost { .. } | EngineError::LeaderChanged => {
+            EngineError::LeaderLost { .. }
+            | EngineError::LeaderChanged
+            | EngineError::StreamsElsewhere { .. }
+            | EngineError::StreamsBegin
+            | EngineError::StreamsFailed { .. } => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, said).come_again(MEMORY_SECONDS)
             }
             EngineError::WriteUnknown { .. } | EngineError::Behind { .. } => {

@@ -146,7 +146,9 @@ impl Server {
     ) {
         let _memory = self.watch_memory();
         let apart = self.start_apart();
-        let ticker = Ticker::start(self.service.executor.database.clone());
+        let connectors = Arc::clone(&self.service.connectors);
+        let database = self.service.executor.database.clone();
+        let ticker = Ticker::start(database, move || connectors.update());
         if let Some(thread) = ticker.thread() {
             self.service.set_ticker(thread);
         }

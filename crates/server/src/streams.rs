@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use hyper::body::Incoming;
-use hyper::header::{HeaderMap, HeaderValue, VARY};
+use hyper::header::{HeaderMap, HeaderValue, LOCATION, VARY};
 use hyper::{Method, Request, Response, StatusCode};
 use jindou_engine::results::{GraphFormat, Offer};
 use jindou_engine::{
@@ -19,6 +19,7 @@ use serde::Serialize;
 use tokio::sync::oneshot;
 
 use crate::body::{Body, CancelOnDrop};
+use crate::cluster::ClusterNow;
 use crate::error::Refusal;
 use crate::execute::{Executor, Stop, guarded, no_thread};
 use crate::protocol;
@@ -148,6 +149,9 @@ impl Service {
                 "this server was started to read only; streams and continuous queries of the store rest",
             ));
         }
+        if let Some(elsewhere) = self.streams_elsewhere(&request)? {
+            return Ok(elsewhere);
+        }
         // Until all is said.
         let _catalogue = match endpoint {
             Endpoint::Streams | Endpoint::Queries => self.reserve_catalogue()?,
@@ -253,6 +257,35 @@ impl Service {
             }
             _ => Err(Refusal::method(methods)),
         }
+    }
+
+    /// Sends a client to the node of the cluster at which streams go on, if that is another one whose address is known.
+    fn streams_elsewhere(
+        &self,
+        request: &Request<Incoming>,
+    ) -> Result<Option<Response<Body>>, Refusal> {
+        let database = &self.executor.database;
+        let Err(error) = database.check_streams_here() else {
+            return Ok(None);
+        };
+        let EngineError::StreamsElsewhere { node } = &error else {
+            return Err(error.into());
+        };
+        let nodes = ClusterNow::of(database).map(|now| now.nodes);
+        let node = nodes.into_iter().flatten().find(|one| one.name == *node);
+        let Some(http) = node.and_then(|node| node.http) else {
+            return Err(error.into());
+        };
+        let asked = request.uri().path_and_query();
+        let asked = asked.map_or("/", |asked| asked.as_str());
+        let place = format!("{}{asked}", http.trim_end_matches('/'));
+        let Ok(place) = HeaderValue::try_from(place) else {
+            return Err(error.into());
+        };
+        let mut response = respond::whole("text/plain; charset=utf-8", format!("{error}\n"));
+        *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;
+        response.headers_mut().insert(LOCATION, place);
+        Ok(Some(response))
     }
 
     async fn create_stream(

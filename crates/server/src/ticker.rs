@@ -19,13 +19,20 @@ pub(crate) struct Ticker {
 }
 
 impl Ticker {
-    /// Begins; streams that are made from now on are to be [told about](Self::thread).
-    pub(crate) fn start(database: Database) -> Self {
+    /// Begins; streams that are made from now on are to be [told about](Self::thread). Calls `begun` when those of a
+    /// cluster begin to go on here.
+    pub(crate) fn start(database: Database, begun: impl Fn() + Send + 'static) -> Self {
         let stops = Arc::new(AtomicBool::new(false));
         let stopping = Arc::clone(&stops);
         let tick = move || {
             let mut has_failed = false;
+            let mut are_here = database.check_streams_here().is_ok();
             while !stopping.load(Relaxed) {
+                if !std::mem::replace(&mut are_here, database.check_streams_here().is_ok())
+                    && are_here
+                {
+                    begun();
+                }
                 match database.tick() {
                     Ok(Some(pause)) => {
                         has_failed = false;

@@ -33,7 +33,7 @@ fn setting(name: &str, default: u64) -> u64 {
 }
 
 /// An etcd, with the same data each time that it is started.
-struct Etcd {
+pub(crate) struct Etcd {
     process: Option<Process>,
     url: String,
     peer: String,
@@ -41,7 +41,7 @@ struct Etcd {
 
 impl Etcd {
     /// `None` where it is not installed.
-    fn new() -> Option<Self> {
+    pub(crate) fn new() -> Option<Self> {
         let is_there = Command::new("etcd").arg("--version").output().is_ok();
         if !is_there {
             println!("SKIPPED: there is no etcd; Debian's package etcd-server has it");
@@ -55,7 +55,7 @@ impl Etcd {
         Some(Self { process, url, peer })
     }
 
-    fn start(&mut self, folder: &Path) {
+    pub(crate) fn start(&mut self, folder: &Path) {
         let child: Child = Command::new("etcd")
             .args([
                 "--data-dir",
@@ -96,7 +96,7 @@ impl Etcd {
 }
 
 /// Starts a node of copies at its port.
-fn start(folder: &Path, name: &str, etcd: &Etcd, port: u16) -> Node {
+pub(crate) fn start(folder: &Path, name: &str, etcd: &Etcd, port: u16) -> Node {
     let mut command = jindou(folder);
     command.args(["serve", "--location", name, "--peers", "nodes.toml"]);
     command.args(["--node", name, "--cluster", &etcd.url]);
@@ -116,7 +116,7 @@ fn start(folder: &Path, name: &str, etcd: &Etcd, port: u16) -> Node {
 }
 
 /// The node that leads, as some node has it.
-fn leader(nodes: &[Option<Node>]) -> Option<String> {
+pub(crate) fn leader(nodes: &[Option<Node>]) -> Option<String> {
     let node = nodes.iter().flatten().next()?;
     let (_, text) = get(&node.url, "/cluster", "application/json");
     let told: Value = serde_json::from_str(&text).ok()?;

@@ -4,6 +4,7 @@
 mod elected;
 mod namespaces;
 mod parts;
+mod streams;
 mod together;
 
 use std::fs;

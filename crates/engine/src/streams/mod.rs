@@ -224,6 +224,14 @@ impl Database {
         }
     }
 
+    /// That streams and continuous queries go on at this database, and not at another copy of its store.
+    ///
+    /// # Errors
+    /// [`EngineError::StreamsElsewhere`]; [`EngineError::StreamsBegin`]; [`EngineError::StreamsFailed`].
+    pub fn check_streams_here(&self) -> Result<(), EngineError> {
+        self.inner().check_may_stream()
+    }
+
     /// About the bytes of what [`Database::streams`] and [`Database::continuous_queries`] say, as text.
     #[must_use]
     pub fn catalogue_bytes(&self) -> u64 {

@@ -228,7 +228,8 @@ fn play(seed: u64, batches: u64) {
     let facts = alone.quad_counts().triples;
     let begun = Instant::now();
     while (0..3).any(|node| play.cluster.node(node).quad_counts().triples != facts) {
-        assert!(begun.elapsed() < LONG, "seed {seed}: facts are missing");
+        let standings = play.cluster.standings();
+        assert!(begun.elapsed() < LONG, "seed {seed}: facts are missing: {standings:?}");
         play.cluster.begin_anew();
         std::thread::yield_now();
     }
