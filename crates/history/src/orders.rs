@@ -61,7 +61,11 @@ pub(crate) fn of_lists(
                 for (_, value) in operation.appends().iter().filter(|(at, _)| *at == key) {
                     if list.contains(value) {
                         let value = *value;
-                        found(Anomaly::FutureRead { read: id, key, value });
+                        found(Anomaly::FutureRead {
+                            read: id,
+                            key,
+                            value,
+                        });
                     }
                 }
                 keys.entry(key).or_default().push((id, list));

@@ -43,7 +43,11 @@ pub(crate) fn of_registers(
             if let Some(value) = value
                 && operation.writes().contains(&(key, value))
             {
-                found(Anomaly::FutureRead { read: id, key, value });
+                found(Anomaly::FutureRead {
+                    read: id,
+                    key,
+                    value,
+                });
             }
             let writer = value.map(|v| writer_of(history, writers, (id, key, v), found));
             if writer != Some(None) {

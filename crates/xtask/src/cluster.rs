@@ -21,6 +21,9 @@ const MEMBERS: [&str; 8] = [
     "5,tcp,parts",
 ];
 
+/// Numbers of server processes that streams go on at, while the one that leads is killed, both ways.
+const SERVERS: [&str; 6] = ["2", "3", "5", "2,tcp", "3,tcp", "5,tcp"];
+
 /// Runs the W3C suites over nodes of a cluster in one process, as each of their tests has data of its own, and all else
 /// over server processes; returns whether all held.
 pub(crate) fn run(root: &Path) -> anyhow::Result<bool> {
@@ -44,6 +47,15 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<bool> {
         let mut suites = test("sparql_w3c", &[]);
         if !run_tests(suites.env("JINDOU_MEMBERS", members), &mut summary)? {
             broken.push("W3C suites over members");
+        }
+    }
+    for members in SERVERS {
+        println!("== streams of LSBench at {members} servers");
+        let mut command = cargo(root);
+        command.args(["test", "-p", "jindou", "--test", "cluster", "--"]);
+        command.args(["streams::", "--show-output"]);
+        if !run_tests(command.env("JINDOU_MEMBERS", members), &mut summary)? {
+            broken.push("streams of LSBench at servers");
         }
     }
     print_summary(&summary, &broken);

@@ -96,11 +96,22 @@ impl Etcd {
 }
 
 /// Starts a node of copies at its port.
-pub(crate) fn start(folder: &Path, name: &str, etcd: &Etcd, port: u16) -> Node {
+fn start(folder: &Path, name: &str, etcd: &Etcd, port: u16) -> Node {
+    start_with(folder, name, (etcd, port), &[])
+}
+
+/// The same, with more options.
+pub(crate) fn start_with(
+    folder: &Path,
+    name: &str,
+    (etcd, port): (&Etcd, u16),
+    options: &[&str],
+) -> Node {
     let mut command = jindou(folder);
     command.args(["serve", "--location", name, "--peers", "nodes.toml"]);
     command.args(["--node", name, "--cluster", &etcd.url]);
     command.args(["--bind", &format!("127.0.0.1:{port}")]);
+    command.args(options);
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let lines = Lines::of(child.stderr.take().unwrap());
     let process = Process(child);

@@ -1,7 +1,8 @@
 //! Do continuous queries of a cluster find what those of one server find, though the node that has them is killed?
 //!
 //! The queries of LSBench over streams that the generator makes. A producer sends again what it was not told of, and a
-//! reader of each query goes on behind the last result that it has, at any node. `JINDOU_SECONDS` plays longer.
+//! reader of each query goes on behind the last result that it has, at any node. `JINDOU_SECONDS` plays longer, and
+//! `JINDOU_MEMBERS` on other nodes, as in `5` or `2,tcp`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,14 +15,57 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::elected::{Etcd, leader, start};
-use super::{Lines, NAMES, Node, PATIENCE, Process, jindou, succeeds, wait_for};
+use super::elected::{Etcd, leader, start_with};
+use super::{Lines, Node, PATIENCE, Process, jindou, succeeds, wait_for};
 
 /// Seconds of the streams.
 const SECONDS: u64 = 12;
 /// A node is killed after each so many.
 const KILLED_AFTER: u64 = 3;
 const STREAMS: [&str; 5] = ["post", "postlike", "photo", "photolike", "gps"];
+
+const MEMBERS: &str = "3";
+const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
+
+/// Servers that are started, killed and started again.
+struct Servers<'a> {
+    folder: &'a Path,
+    etcd: &'a Etcd,
+    ports: Vec<u16>,
+    /// Nothing is mapped, all goes over TCP.
+    over_tcp: bool,
+    nodes: Vec<Option<Node>>,
+}
+
+impl Servers<'_> {
+    fn start(&mut self, number: usize) {
+        let options: &[&str] = if self.over_tcp {
+            &["--no-shared-memory"]
+        } else {
+            &[]
+        };
+        let at = (self.etcd, self.ports[number]);
+        let node = start_with(self.folder, NAMES[number], at, options);
+        self.nodes[number] = Some(node);
+    }
+
+    fn urls(&self) -> Vec<String> {
+        let url = |port: &u16| format!("http://127.0.0.1:{port}");
+        self.ports.iter().map(url).collect()
+    }
+
+    /// Kills the node that leads, and starts it again once another one does.
+    fn kill_who_leads(&mut self) {
+        let leads = wait_for("one leads", || leader(&self.nodes));
+        let number = NAMES.iter().position(|name| *name == leads).unwrap();
+        self.nodes[number] = None;
+        wait_for("another one leads", || {
+            let now = leader(&self.nodes)?;
+            (now != leads).then_some(())
+        });
+        self.start(number);
+    }
+}
 
 /// What a server answers to a request, if it does.
 struct Answer {
@@ -110,7 +154,11 @@ fn results(urls: &[String], query: &str, until_ms: i64) -> BTreeMap<u64, Value> 
     let mut found = BTreeMap::new();
     let begun = Instant::now();
     for number in 0.. {
-        assert!(begun.elapsed() < 2 * PATIENCE, "{query}: {} results", found.len());
+        assert!(
+            begun.elapsed() < 2 * PATIENCE,
+            "{query}: {} results",
+            found.len()
+        );
         let after = found.len();
         let path = format!("/continuous/{query}/results?after={after}");
         let mut url = format!("{}{path}", urls[number % urls.len()]);
@@ -120,13 +168,23 @@ fn results(urls: &[String], query: &str, until_ms: i64) -> BTreeMap<u64, Value> 
             };
             match (answer.status, answer.location) {
                 (200, _) => {
-                    let lines = answer.body.lines();
-                    for line in lines.map_while(Result::ok) {
+                    // A line may be cut where the server is killed.
+                    let mut body = answer.body;
+                    let mut next = || {
+                        let mut line = String::new();
+                        let read = body.read_line(&mut line);
+                        (read.is_ok() && line.ends_with('\n')).then_some(line)
+                    };
+                    while let Some(line) = next() {
                         let Some(data) = line.strip_prefix("data: ") else {
                             continue;
                         };
                         let (sequence, result) = comparable(data);
-                        assert_eq!(sequence, found.len() as u64 + 1, "{query}: one after another");
+                        assert_eq!(
+                            sequence,
+                            found.len() as u64 + 1,
+                            "{query}: one after another"
+                        );
                         let is_last = result["instant"] == json!(until_ms);
                         found.insert(sequence, result);
                         if is_last {
@@ -150,7 +208,10 @@ fn queries() -> Option<Vec<(String, String)>> {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     let folder = data.join("lsbench/queries/continuous");
     let Ok(entries) = fs::read_dir(&folder) else {
-        println!("SKIPPED: there are no queries of LSBench at {}", folder.display());
+        println!(
+            "SKIPPED: there are no queries of LSBench at {}",
+            folder.display()
+        );
         return None;
     };
     let paths = entries.map(|entry| entry.unwrap().path());
@@ -196,15 +257,25 @@ fn alone(folder: &Path) -> Node {
 }
 
 /// A store of the social graph, its copies, and a list of nodes with the addresses of their servers.
-fn stores(at: &Path, seconds: u64) -> [u16; 3] {
+fn stores(at: &Path, (names, seconds): (&[&str], u64)) -> Vec<u16> {
     let seconds = seconds.to_string();
     let arguments = ["generate", "lsbench", "--users", "100", "--rate", "0.02"];
     let more = ["--seconds", &*seconds, "--output", "data"];
     succeeds(at, &[&arguments[..], &more].concat());
     let graph = "http://example.org/lsbench/static";
-    succeeds(at, &["load", "--location", "alone", "--graph", graph, "data/static.nt"]);
+    succeeds(
+        at,
+        &[
+            "load",
+            "--location",
+            "alone",
+            "--graph",
+            graph,
+            "data/static.nt",
+        ],
+    );
     let free = || TcpListener::bind("127.0.0.1:0").unwrap();
-    let listeners: Vec<_> = NAMES.iter().map(|name| (name, free(), free())).collect();
+    let listeners: Vec<_> = names.iter().map(|name| (name, free(), free())).collect();
     let port = |listener: &TcpListener| listener.local_addr().unwrap().port();
     let nodes = listeners.iter().map(|(name, meeting, http)| {
         let (meeting, http) = (port(meeting), port(http));
@@ -214,11 +285,10 @@ fn stores(at: &Path, seconds: u64) -> [u16; 3] {
     });
     let list = format!("shards = 16\n{}", nodes.collect::<String>());
     fs::write(at.join("nodes.toml"), list).unwrap();
-    for name in NAMES {
+    for name in names {
         succeeds(at, &["backup", "--location", "alone", "--to", name]);
     }
-    let ports: Vec<u16> = listeners.iter().map(|(.., http)| port(http)).collect();
-    ports.try_into().unwrap()
+    listeners.iter().map(|(.., http)| port(http)).collect()
 }
 
 #[test]
@@ -230,14 +300,23 @@ fn continuous_queries_find_what_those_of_one_server_find_though_nodes_are_killed
     let played = std::env::var("JINDOU_SECONDS").ok();
     let played = played.map_or(SECONDS, |text| text.parse().unwrap());
     etcd.start(at);
-    let ports = stores(at, played);
+    let members = std::env::var("JINDOU_MEMBERS").unwrap_or_else(|_| MEMBERS.to_owned());
+    let (count, over_tcp) = match members.split_once(',') {
+        Some((count, "tcp")) => (count, true),
+        Some(_) => panic!("JINDOU_MEMBERS={members}: a number, `,tcp` where nothing is mapped"),
+        None => (&*members, false),
+    };
+    let names = &NAMES[..count.parse().unwrap()];
+    let mut cluster = Servers {
+        folder: at,
+        etcd: &etcd,
+        ports: stores(at, (names, played)),
+        over_tcp,
+        nodes: names.iter().map(|_| None).collect(),
+    };
+    (0..names.len()).for_each(|number| cluster.start(number));
     let one = alone(at);
-    let mut nodes: Vec<Option<Node>> = NAMES
-        .iter()
-        .zip(ports)
-        .map(|(name, port)| Some(start(at, name, &etcd, port)))
-        .collect();
-    let urls: Vec<String> = ports.iter().map(|port| format!("http://127.0.0.1:{port}")).collect();
+    let urls = cluster.urls();
     let one = [one.url.clone()];
     let servers = [&one[..], &urls];
     for stream in STREAMS {
@@ -251,7 +330,12 @@ fn continuous_queries_find_what_those_of_one_server_find_though_nodes_are_killed
         }
         let head = "PUT Content-Type: application/json\r\n";
         for urls in servers {
-            done(urls, &format!("/streams/{stream}"), head, &definition.to_string());
+            done(
+                urls,
+                &format!("/streams/{stream}"),
+                head,
+                &definition.to_string(),
+            );
         }
     }
     for (name, text) in &queries {
@@ -286,7 +370,7 @@ fn continuous_queries_find_what_those_of_one_server_find_though_nodes_are_killed
                 }
             }
             if second % KILLED_AFTER == KILLED_AFTER - 1 {
-                kill_who_leads(at, &mut nodes, &ports, &etcd);
+                cluster.kill_who_leads();
             }
         }
         let mut rows = 0;
@@ -294,7 +378,11 @@ fn continuous_queries_find_what_those_of_one_server_find_though_nodes_are_killed
             let found = reader.join().unwrap();
             let expected = results(one, name, until_ms);
             for (sequence, result) in &expected {
-                assert_eq!(found.get(sequence), Some(result), "{name}, result {sequence}");
+                assert_eq!(
+                    found.get(sequence),
+                    Some(result),
+                    "{name}, result {sequence}"
+                );
             }
             assert_eq!(found.len(), expected.len(), "{name}");
             let of = |result: &Value| result["results"]["bindings"].as_array().map_or(0, Vec::len);
@@ -304,16 +392,4 @@ fn continuous_queries_find_what_those_of_one_server_find_though_nodes_are_killed
         }
         assert!(rows > 0);
     });
-}
-
-/// Kills the node that leads, and starts it again once another one does.
-fn kill_who_leads(at: &Path, nodes: &mut [Option<Node>], ports: &[u16; 3], etcd: &Etcd) {
-    let leads = wait_for("one leads", || leader(nodes));
-    let number = NAMES.iter().position(|name| *name == leads).unwrap();
-    nodes[number] = None;
-    wait_for("another one leads", || {
-        let now = leader(nodes)?;
-        (now != leads).then_some(())
-    });
-    nodes[number] = Some(start(at, NAMES[number], etcd, ports[number]));
 }

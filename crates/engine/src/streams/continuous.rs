@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use jindou_plan::{ContinuousQuery, Incremental, Output, Recomputed};
 use super::journal::Noted;
+use jindou_plan::{ContinuousQuery, Incremental, Output, Recomputed};
 use jindou_stream::{Schedule, TimeWindow};
 use parking_lot::{Mutex, RwLock};
 

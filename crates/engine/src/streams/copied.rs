@@ -475,7 +475,11 @@ mod tests {
         assert!(check_said(&sound.bytes).is_ok());
         for length in 1..sound.bytes.len() {
             let is_whole = length == HEAD_BYTES;
-            assert_eq!(check_said(&sound.bytes[..length]).is_ok(), is_whole, "{length}");
+            assert_eq!(
+                check_said(&sound.bytes[..length]).is_ok(),
+                is_whole,
+                "{length}"
+            );
         }
         for place in 0..sound.bytes.len() {
             let mut other = sound.bytes.clone();

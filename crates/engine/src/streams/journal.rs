@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 use std::io;
-use std::sync::{Arc, Weak};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
 
 use jindou_store::log::Ticket;
 use jindou_store::{SideLog, StoreError};

@@ -1,7 +1,7 @@
 //! Do the published queries of LSBench and CityBench, as their texts are, answer what ordinary queries
 //! answer over the same windows?
 //!
-//! `JINDOU_SECONDS` sets how much of the streams is played.
+//! On one node, and on several logical ones. `JINDOU_SECONDS` sets how much of the streams is played.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use jindou_engine::ingest::{Format, Progress, Source};
 use jindou_engine::{
-    Config, Database, LoadOptions, MergePolicy, NextResult, Predicates, StreamDefinition,
+    Config, Database, LoadOptions, MergePolicy, NextResult, Predicates, Shards, StreamDefinition,
     TupleFormat,
 };
 
@@ -179,13 +179,19 @@ struct Play {
 }
 
 impl Play {
-    fn new(feeds: Vec<Feed>, queries: Vec<Published>) -> Self {
+    /// The streams are played on so many logical nodes.
+    fn new(nodes: u32, feeds: Vec<Feed>, queries: Vec<Published>) -> Self {
         let mut config = Config::default();
         config.threads = 1;
         config.merge = MergePolicy::never();
+        let oracle = Database::with_config(config.clone());
+        if nodes > 1 {
+            config.nodes = nodes;
+            config.shards = Shards::new(8).expect("a power of two");
+        }
         Self {
-            database: Database::with_config(config.clone()),
-            oracle: Database::with_config(config),
+            database: Database::with_config(config),
+            oracle,
             feeds,
             queries,
         }
@@ -309,8 +315,17 @@ fn texts(folder: &Path, extension: &str) -> Vec<Published> {
     paths.iter().map(|path| Published::read(path)).collect()
 }
 
+/// The numbers of nodes that streams are played on, each for a part of the time only where there are several.
+const NODES: [(u32, u64); 4] = [(1, 1), (2, 2), (3, 2), (5, 2)];
+
 #[test]
 fn lsbench_queries_answer_as_ordinary_ones_do() {
+    for (nodes, part) in NODES {
+        lsbench(nodes, setting("JINDOU_SECONDS", 120 / part) as i64);
+    }
+}
+
+fn lsbench(nodes: u32, seconds: i64) {
     let Some(folder) = folder("lsbench") else {
         return;
     };
@@ -318,6 +333,7 @@ fn lsbench_queries_answer_as_ordinary_ones_do() {
     let feed = |name: &str| Feed::read(&folder.join(format!("{name}.tnt.zst")), name, &iri(name));
     let feeds = ["post", "postlike", "photo", "photolike", "gps"].map(feed);
     let mut play = Play::new(
+        nodes,
         feeds.into(),
         texts(&folder.join("queries/continuous"), "csparql"),
     );
@@ -333,13 +349,19 @@ fn lsbench_queries_answer_as_ordinary_ones_do() {
         let is_new = play.database.create_stream(&feed.name, definition);
         assert!(is_new.expect("it makes sense"));
     }
-    play.play(0, setting("JINDOU_SECONDS", 120) as i64);
+    play.play(0, seconds);
     let rows: usize = play.queries.iter().map(|query| query.rows).sum();
     assert!(rows > 0);
 }
 
 #[test]
 fn citybench_queries_answer_as_ordinary_ones_do() {
+    for (nodes, part) in NODES {
+        citybench(nodes, setting("JINDOU_SECONDS", 15 / (3 * part - 2)) as i64);
+    }
+}
+
+fn citybench(nodes: u32, seconds: i64) {
     let Some(folder) = folder("citybench") else {
         return;
     };
@@ -354,7 +376,7 @@ fn citybench_queries_answer_as_ordinary_ones_do() {
     }
     let queries = texts(&folder.join("queries/csparql"), "txt");
     assert_eq!(queries.len(), 19);
-    let mut play = Play::new(feeds, queries);
+    let mut play = Play::new(nodes, feeds, queries);
     // Texts name the same files by two addresses.
     for address in [
         "http://127.0.0.1:9000/WebGlCity/RDF/",
@@ -378,7 +400,7 @@ fn citybench_queries_answer_as_ordinary_ones_do() {
         let is_new = play.database.create_stream(&feed.name, definition);
         assert!(is_new.expect("it makes sense"));
     }
-    play.play(1_406_880_000_000, setting("JINDOU_SECONDS", 15) as i64);
+    play.play(1_406_880_000_000, seconds);
     let rows: usize = play.queries.iter().map(|query| query.rows).sum();
     assert!(rows > 0);
 }

@@ -134,7 +134,10 @@ fn end(shared: &Shared, link: (usize, usize)) {
         let (low, high) = (link.0 as u32, link.1 as u32);
         state.queues.remove(&(low, high));
         state.queues.remove(&(high, low));
-        (state.replicas[link.0].clone(), state.replicas[link.1].clone())
+        (
+            state.replicas[link.0].clone(),
+            state.replicas[link.1].clone(),
+        )
     };
     if let Some(one) = one {
         one.lost(NodeId(link.1 as u32));
@@ -419,7 +422,8 @@ impl Cluster {
 
     /// Breaks all links of a node.
     pub(crate) fn break_link(&self, node: usize) {
-        self.links_of(node).for_each(|link| self.net.break_link(link));
+        self.links_of(node)
+            .for_each(|link| self.net.break_link(link));
     }
 
     /// Makes all links of a node with others that are open.
@@ -430,7 +434,9 @@ impl Cluster {
     /// The node that leads, if one does.
     pub(crate) fn leads(&self) -> Option<usize> {
         let leads = |node: &usize| {
-            let status = self.nodes[*node].as_ref().and_then(Database::replica_status);
+            let status = self.nodes[*node]
+                .as_ref()
+                .and_then(Database::replica_status);
             matches!(status, Some(ReplicaStatus::Leads { .. }))
         };
         (0..self.nodes.len()).find(leads)
@@ -440,7 +446,8 @@ impl Cluster {
     pub(crate) fn standings(&self) -> Vec<(usize, Option<ReplicaStatus>)> {
         let open = self.nodes.iter().enumerate();
         let open = open.filter_map(|(node, database)| Some((node, database.as_ref()?)));
-        open.map(|(node, database)| (node, database.replica_status())).collect()
+        open.map(|(node, database)| (node, database.replica_status()))
+            .collect()
     }
 
     /// Closes nodes that are to begin anew, and opens them.
@@ -507,10 +514,11 @@ impl Cluster {
 
     /// Copies the leader's store to a follower.
     pub(crate) fn copy_anew(&mut self, node: usize) {
+        let leader = self.leads().expect("one leads");
         self.close(node);
         let to = self.location(node);
         std::fs::remove_dir_all(&to).expect("it is a folder");
-        self.node(0).backup(&to).expect("there is room");
+        self.node(leader).backup(&to).expect("there is room");
         self.open(node);
     }
 }

@@ -97,6 +97,7 @@ impl Play {
         let mut last = None;
         loop {
             self.cluster.begin_anew();
+            self.copy_anew();
             if let Some(leader) = self.cluster.leads() {
                 match act(self.cluster.node(leader)) {
                     Ok(done) => return done,
@@ -115,7 +116,11 @@ impl Play {
                 // The others may not have been in sync when it was closed or cut off.
                 self.heal();
             }
-            assert!(begun.elapsed() < LONG, "{last:?} {:?}", self.cluster.standings());
+            assert!(
+                begun.elapsed() < LONG,
+                "{last:?} {:?}",
+                self.cluster.standings()
+            );
             std::thread::yield_now();
         }
     }
@@ -166,6 +171,16 @@ impl Play {
         }
     }
 
+    /// Copies stores that are too old to follow.
+    fn copy_anew(&mut self) {
+        for node in 0..3 {
+            let is_open = self.cluster.is_open(node);
+            if is_open && self.cluster.ended(node).is_some() && self.cluster.leads().is_some() {
+                self.cluster.copy_anew(node);
+            }
+        }
+    }
+
     fn read(&mut self) {
         if let Some(leader) = self.cluster.leads() {
             let node = self.cluster.node(leader);
@@ -177,7 +192,9 @@ impl Play {
 fn play(seed: u64, batches: u64) {
     let folder = tempfile::tempdir().expect("there is room");
     let alone = Database::new();
-    alone.create_stream("s", definition(false)).expect("it is sound");
+    alone
+        .create_stream("s", definition(false))
+        .expect("it is sound");
     let mut play = Play {
         cluster: Cluster::elected(folder.path(), 3, seed),
         random: Random(seed),
@@ -229,8 +246,12 @@ fn play(seed: u64, batches: u64) {
     let begun = Instant::now();
     while (0..3).any(|node| play.cluster.node(node).quad_counts().triples != facts) {
         let standings = play.cluster.standings();
-        assert!(begun.elapsed() < LONG, "seed {seed}: facts are missing: {standings:?}");
+        assert!(
+            begun.elapsed() < LONG,
+            "seed {seed}: facts are missing: {standings:?}"
+        );
         play.cluster.begin_anew();
+        play.copy_anew();
         std::thread::yield_now();
     }
 }
@@ -248,9 +269,7 @@ fn results_are_those_of_one_database_whoever_leads() {
 fn a_node_that_follows_says_where_streams_are() {
     let folder = tempfile::tempdir().expect("there is room");
     let cluster = Cluster::new(folder.path(), 2, 1, |_| ());
-    let says = |error: &EngineError| {
-        matches!(error, EngineError::StreamsElsewhere { node } if node == "n0")
-    };
+    let says = |error: &EngineError| matches!(error, EngineError::StreamsElsewhere { node } if node == "n0");
     // Until it has heard of the leader, it says that there is one.
     let begun = Instant::now();
     loop {
@@ -272,12 +291,24 @@ fn a_node_that_follows_says_where_streams_are() {
 #[test]
 fn streams_of_a_store_that_was_alone_go_on_as_they_were() {
     let folder = tempfile::tempdir().expect("there is room");
-    let mut cluster = Cluster::with(folder.path(), 3, 1, |_| (), |database| {
-        database.create_stream("s", definition(true)).expect("it is sound");
-        database.register(QUERIES[1].0, QUERIES[1].1).expect("it is sound");
-        let text = b"10\t<http://e/a> <http://e/at> <http://e/b> .\n".to_vec();
-        database.push("s", TupleFormat::Lines, None, text).expect("it is sound");
-    });
+    let mut cluster = Cluster::with(
+        folder.path(),
+        3,
+        1,
+        |_| (),
+        |database| {
+            database
+                .create_stream("s", definition(true))
+                .expect("it is sound");
+            database
+                .register(QUERIES[1].0, QUERIES[1].1)
+                .expect("it is sound");
+            let text = b"10\t<http://e/a> <http://e/at> <http://e/b> .\n".to_vec();
+            database
+                .push("s", TupleFormat::Lines, None, text)
+                .expect("it is sound");
+        },
+    );
     let begun = Instant::now();
     let leader = |cluster: &Cluster| loop {
         match cluster.node(0).heartbeat("s", 100) {

@@ -170,7 +170,10 @@ fn a_transaction_that_reads_what_it_writes_after_that_is_named() {
     ]);
     excluded_from(&history, AnomalyName::FutureRead, ALL);
     let said = report(&history, ALL).to_string();
-    assert!(said.contains("T1 read 2 of k0, which it wrote only then"), "{said}");
+    assert!(
+        said.contains("T1 read 2 of k0, which it wrote only then"),
+        "{said}"
+    );
 }
 
 #[test]
