@@ -116,8 +116,8 @@ pub use progress::QueryProgress;
 pub use quads::GraphSelection;
 pub use query::QueryResults;
 pub use replica::{
-    FollowerStatus, Keeper, KeeperError, Replica, ReplicaOptions, ReplicaStatus, ReplicaWay,
-    Standing, Told,
+    FollowerStatus, Keeper, KeeperError, Replica, ReplicaAgreement, ReplicaOptions, ReplicaStatus,
+    ReplicaWay, Standing, Told,
 };
 #[cfg(target_os = "linux")]
 pub use shards::member::ClusterOptions;

@@ -4,7 +4,7 @@
 use hyper::header::{HeaderMap, HeaderValue, VARY};
 use hyper::{Response, StatusCode};
 use jindou_engine::results::{Offer, negotiate};
-use jindou_engine::{Database, RemoteReads, ReplicaStatus};
+use jindou_engine::{Database, RemoteReads, ReplicaAgreement, ReplicaStatus};
 use serde_json::{Value, json};
 
 use crate::body::Body;
@@ -27,6 +27,8 @@ pub(crate) struct ClusterNow {
     pub(crate) reads: RemoteReads,
     /// How its copy of the store stands, of a store that is written.
     pub(crate) copy: Option<ReplicaStatus>,
+    /// What the copies agree on, as far as it is known here.
+    pub(crate) agreement: Option<ReplicaAgreement>,
 }
 
 /// A node of it.
@@ -86,6 +88,7 @@ impl ClusterNow {
             nodes: nodes(database)?,
             reads: database.remote_reads(),
             copy: database.replica_status(),
+            agreement: database.replica_agreement(),
         })
     }
 
@@ -107,7 +110,12 @@ impl ClusterNow {
             messages,
             message_bytes,
         } = self.reads;
-        let copy = self.copy.as_ref().map(|copy| told_of_copy(copy, here));
+        let mut copy = self.copy.as_ref().map(|copy| told_of_copy(copy, here));
+        if let (Some(copy), Some(agreement)) = (&mut copy, &self.agreement) {
+            copy["term"] = json!(agreement.term);
+            copy["in_sync"] = json!(agreement.in_sync);
+            copy["committed"] = json!(agreement.committed.0);
+        }
         json!({
             "node": here,
             "copy": copy,
@@ -253,6 +261,7 @@ pub(crate) mod tests {
                 ..RemoteReads::default()
             },
             copy: None,
+            agreement: None,
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use jindou_engine::ReplicaStatus;
+
 use crate::cluster::{ClusterNow, MailNow, NodeState};
 use crate::metrics_now::Figure;
 
@@ -9,6 +11,7 @@ use crate::metrics_now::Figure;
 pub(crate) fn encode_cluster(out: &mut Figure<'_>, now: Option<&ClusterNow>) -> fmt::Result {
     let Some(now) = now else { return Ok(()) };
     encode_nodes(out, now)?;
+    encode_copies(out, now)?;
     encode_mail(out, now)?;
     encode_reads(out, now)
 }
@@ -40,6 +43,40 @@ fn encode_nodes(out: &mut Figure<'_>, now: &ClusterNow) -> fmt::Result {
         ),
         values,
     )
+}
+
+/// Of a store that is written.
+fn encode_copies(out: &mut Figure<'_>, now: &ClusterNow) -> fmt::Result {
+    let (Some(copy), Some(agreement)) = (&now.copy, &now.agreement) else {
+        return Ok(());
+    };
+    let leads = matches!(copy, ReplicaStatus::Leads { .. });
+    let gauges = [
+        (
+            "jindou_cluster_leads",
+            "1 where this node orders the transactions of the cluster.",
+            u64::from(leads),
+        ),
+        (
+            "jindou_cluster_term",
+            "Grows each time that another node begins to lead.",
+            agreement.term,
+        ),
+        (
+            "jindou_cluster_in_sync",
+            "Nodes that transactions wait for, the one that leads among them.",
+            agreement.in_sync.len() as u64,
+        ),
+        (
+            "jindou_cluster_committed",
+            "The last transaction that all of these have.",
+            agreement.committed.0,
+        ),
+    ];
+    for (name, help, value) in gauges {
+        out.gauge((name, help), value)?;
+    }
+    Ok(())
 }
 
 fn encode_mail(out: &mut Figure<'_>, now: &ClusterNow) -> fmt::Result {

@@ -180,6 +180,7 @@ impl Follower {
         Ok(written)
     }
 
+    /// Has the leader execute a request: the next one, where another node takes the place of one that has not done it.
     fn ask(
         &self,
         request: Request,
@@ -187,8 +188,36 @@ impl Follower {
         body: &[&[u8]],
         deadline: &Deadline,
     ) -> Result<Written, EngineError> {
+        let until = Instant::now() + self.options.wait;
+        let (request, options) = (Box::new(request), Box::new(options));
+        let mut head = Head::Write {
+            id: 0,
+            request,
+            options,
+        };
+        loop {
+            let asked = self.ask_once(&mut head, body, (until, deadline));
+            let is_undone = matches!(
+                asked,
+                Err(EngineError::LeaderLost { .. } | EngineError::LeaderChanged)
+            );
+            if !is_undone || !self.waits_for_leader(until, deadline) {
+                return asked;
+            }
+            // It may not know yet that it does not lead, or this one which node does.
+            let mut state = self.state.lock();
+            self.changed.wait_for(&mut state, TURN_LOOK);
+        }
+    }
+
+    fn ask_once(
+        &self,
+        head: &mut Head,
+        body: &[&[u8]],
+        (until, deadline): (Instant, &Deadline),
+    ) -> Result<Written, EngineError> {
         let (id, link) = {
-            let mut state = self.wait_for_leader(deadline)?;
+            let mut state = self.wait_for_leader(until, deadline)?;
             let Some(link) = state.link.clone() else {
                 drop(state);
                 return Err(self.leader_lost());
@@ -198,12 +227,11 @@ impl Follower {
             state.writes.insert(id, WriteState::Sent);
             (id, link)
         };
-        let head = Head::Write {
-            id,
-            request: Box::new(request),
-            options: Box::new(options),
-        };
-        if !link.send(&head, body) {
+        if let Head::Write { id: place, .. } = head {
+            *place = id;
+        }
+        // Of what was not sent whole nothing is done.
+        if !link.send(head, body) {
             self.state.lock().writes.remove(&id);
             return Err(self.leader_lost());
         }
@@ -250,23 +278,29 @@ impl Follower {
     }
 
     /// Waits until there is a link with the leader, where another node may take its place.
-    fn wait_for_leader(&self, deadline: &Deadline) -> Result<MutexGuard<'_, State>, EngineError> {
-        let waits = self
-            .group
-            .upgrade()
-            .is_some_and(|group| group.has_elections);
-        let until = Instant::now() + self.options.wait;
+    fn wait_for_leader(
+        &self,
+        until: Instant,
+        deadline: &Deadline,
+    ) -> Result<MutexGuard<'_, State>, EngineError> {
         let mut state = self.state.lock();
         loop {
             if let Some(reason) = self.ended() {
                 return Err(EngineError::ReadOnly { reason });
             }
-            let is_late = deadline.left().is_err() || Instant::now() >= until;
-            if state.link.is_some() || !waits || state.stopped || is_late {
+            if state.link.is_some() || state.stopped || !self.waits_for_leader(until, deadline) {
                 return Ok(state);
             }
             self.changed.wait_for(&mut state, TURN_LOOK);
         }
+    }
+
+    /// Whether a write waits for another leader.
+    fn waits_for_leader(&self, until: Instant, deadline: &Deadline) -> bool {
+        let group = self.group.upgrade();
+        let has_elections = group.is_some_and(|group| group.has_elections);
+        let is_late = deadline.left().is_err() || Instant::now() >= until;
+        has_elections && !is_late
     }
 
     /// # Errors

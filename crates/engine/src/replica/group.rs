@@ -23,7 +23,7 @@ use super::leader::Leader;
 use super::lineage::{self, Lineage};
 use super::link::Link;
 use super::wire::{Head, Pieces};
-use super::{FollowerStatus, ReplicaOptions, ReplicaStatus, Role, Standing};
+use super::{FollowerStatus, ReplicaAgreement, ReplicaOptions, ReplicaStatus, Role, Standing};
 use crate::EngineError;
 use crate::database::Inner;
 
@@ -496,6 +496,20 @@ impl Group {
     pub(super) fn is_in_sync(&self, node: NodeId) -> bool {
         let state = self.state.lock();
         state.core.known().configuration.in_sync.contains(&node)
+    }
+
+    /// What all copies agree on, once that is known here.
+    pub(super) fn agreement(&self) -> Option<ReplicaAgreement> {
+        let state = self.state.lock();
+        let known = state.core.known();
+        let in_sync = known.configuration.in_sync.iter();
+        (known.version > 0).then(|| ReplicaAgreement {
+            term: known.configuration.term,
+            in_sync: in_sync
+                .map(|node| self.options.name(*node).to_owned())
+                .collect(),
+            committed: state.core.committed(),
+        })
     }
 
     pub(super) fn committed(&self) -> SnapshotNumber {

@@ -241,6 +241,18 @@ pub enum ReplicaStatus {
     },
 }
 
+/// What the copies of a cluster that is written agree on, as far as one of them knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReplicaAgreement {
+    /// Grows each time that another node begins to lead.
+    pub term: u64,
+    /// The names of the nodes that are waited for, the one that leads among them; any of these may lead next.
+    pub in_sync: Vec<String>,
+    /// The last transaction that all of these have, as far as it is known here.
+    pub committed: SnapshotNumber,
+}
+
 /// How a follower stands, as the leader sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -343,6 +355,13 @@ impl Database {
     #[must_use]
     pub fn replica_status(&self) -> Option<ReplicaStatus> {
         Some(self.inner().group()?.status())
+    }
+
+    /// What this copy knows of what all agree on; `None` where it is none of a cluster that is written, or knows
+    /// nothing yet.
+    #[must_use]
+    pub fn replica_agreement(&self) -> Option<ReplicaAgreement> {
+        self.inner().group()?.agreement()
     }
 }
 
