@@ -23,6 +23,9 @@ use crate::{Database, EngineError};
 /// How long two nodes may take to become known to each other.
 const MEET_WITHIN: Duration = Duration::from_secs(10);
 
+/// How long a node whose copies elect who leads may say nothing to the others.
+const SOON_LOST: Duration = Duration::from_millis(1800);
+
 /// Which node of which cluster a database is to be.
 #[derive(Debug)]
 pub struct ClusterOptions {
@@ -117,10 +120,13 @@ impl Membership {
             None => TcpListener::bind(&address)
                 .map_err(|source| EngineError::NodeAddress { address, source })?,
         };
-        let fabric = ProcessFabric::new(&ProcessOptions {
-            maps_memory: options.maps_memory,
-            ..ProcessOptions::new(options.node)
-        })?;
+        let mut of_process = ProcessOptions::new(options.node);
+        of_process.maps_memory = options.maps_memory;
+        if options.keeper.is_some() {
+            // The others have copies, and one of them takes its place by then.
+            of_process.lost_after = SOON_LOST;
+        }
+        let fabric = ProcessFabric::new(&of_process)?;
         let place = (options.peers.map(), options.node);
         let deals_terms = inner.config.deal_terms;
         let (snapshots, base) = Snapshots::new(&graph, place, &fabric, deals_terms)?;

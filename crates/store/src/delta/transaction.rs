@@ -646,6 +646,7 @@ mod tests {
                     declare: vec![TermId::from_raw(9)],
                 },
             ],
+            beside: b"more".as_slice().into(),
         }
     }
 
@@ -654,7 +655,13 @@ mod tests {
         let mut bytes = Vec::new();
         sample().encode(&mut bytes);
         assert_eq!(Transaction::decode(&bytes), Ok(sample()));
-        for end in 0..bytes.len() {
+        let mut alone = sample();
+        alone.beside = Box::default();
+        let mut bytes_alone = Vec::new();
+        alone.encode(&mut bytes_alone);
+        assert_eq!(Transaction::decode(&bytes_alone), Ok(alone));
+        // What is said beside it comes last: without that it is whole.
+        for end in (0..bytes.len()).filter(|end| *end != bytes_alone.len()) {
             assert_eq!(
                 Transaction::decode(&bytes[..end]),
                 Err(TransactionError::Short)
@@ -662,6 +669,11 @@ mod tests {
         }
         bytes.push(0);
         assert_eq!(Transaction::decode(&bytes), Err(TransactionError::Long));
+        bytes_alone.extend_from_slice(&0_u64.to_le_bytes());
+        assert_eq!(
+            Transaction::decode(&bytes_alone),
+            Err(TransactionError::Long)
+        );
     }
 
     proptest! {
