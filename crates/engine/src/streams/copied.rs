@@ -359,9 +359,9 @@ pub(crate) fn check_said(said: &[u8]) -> Result<(), String> {
     let mut records = Records(said);
     for record in records.by_ref() {
         if !record.is_empty() {
-            match Record::decode(record).map_err(|bad| bad.to_string())? {
-                Record::Said { .. } => return Err("it says that something was said".to_owned()),
-                _ => {}
+            let decoded = Record::decode(record).map_err(|bad| bad.to_string())?;
+            if let Record::Said { .. } = decoded {
+                return Err("it says that something was said".to_owned());
             }
         }
     }

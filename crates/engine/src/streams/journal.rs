@@ -29,7 +29,7 @@ pub(crate) struct Journal {
 pub(super) enum Place {
     /// Beside that of transactions.
     Own {
-        log: SideLog,
+        log: Box<SideLog>,
         /// Bytes of the last state that was written.
         state_bytes: AtomicU64,
     },
@@ -51,6 +51,7 @@ pub(super) enum Noted {
 impl Journal {
     pub(super) fn new(log: SideLog) -> Self {
         let state_bytes = AtomicU64::new(0);
+        let log = Box::new(log);
         Self {
             place: Place::Own { log, state_bytes },
         }
