@@ -192,11 +192,18 @@ impl Writer {
     /// Appends transactions that do nothing but say what is to be said of streams, until `is_said`.
     ///
     /// # Errors
-    /// As [`Writer::append`].
+    /// As [`Writer::append`]; [`EngineError::WriteUnknown`] where this copy does not lead any more: what was said may be
+    /// what the others do not have.
     pub(crate) fn append_said(
         &mut self,
         is_said: impl Fn() -> bool,
     ) -> Result<Appended, EngineError> {
+        if self.leads.is_none()
+            && let Some(group) = &self.group
+        {
+            let node = group.leader_name();
+            return Err(EngineError::WriteUnknown { node });
+        }
         let mut appended = self.unchanged();
         while !is_said() {
             let latest = self.begin()?;

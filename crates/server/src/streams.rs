@@ -282,7 +282,7 @@ impl Service {
         let Ok(place) = HeaderValue::try_from(place) else {
             return Err(error.into());
         };
-        let mut response = respond::whole("text/plain; charset=utf-8", format!("{error}\n"));
+        let mut response = respond::whole("text/plain", format!("{error}\n"));
         *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;
         response.headers_mut().insert(LOCATION, place);
         Ok(Some(response))

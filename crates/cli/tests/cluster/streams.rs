@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::elected::{Etcd, leader, start_with};
-use super::{Lines, Node, PATIENCE, Process, jindou, succeeds, wait_for};
+use super::{Lines, Node, PATIENCE, Process, get, jindou, signal, succeeds, wait_for};
 
 /// Seconds of the streams.
 const SECONDS: u64 = 12;
@@ -392,4 +392,64 @@ fn continuous_queries_find_what_those_of_one_server_find_though_nodes_are_killed
         }
         assert!(rows > 0);
     });
+}
+
+/// A node that led before there were streams, and stood still until another one did, sends clients there; when it leads
+/// again, what was made meanwhile is there.
+#[test]
+fn a_node_that_led_without_streams_sends_to_the_one_that_has_them() {
+    let Some(mut etcd) = Etcd::new() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    etcd.start(at);
+    let names = &NAMES[..3];
+    let mut cluster = Servers {
+        folder: at,
+        etcd: &etcd,
+        ports: stores(at, (names, 1)),
+        over_tcp: false,
+        nodes: names.iter().map(|_| None).collect(),
+    };
+    (0..3).for_each(|number| cluster.start(number));
+    let urls = cluster.urls();
+    let number = |name: String| NAMES.iter().position(|one| *one == name).unwrap();
+    let in_sync = |nodes: &[Option<Node>]| {
+        let node = nodes.iter().flatten().next()?;
+        let (_, text) = get(&node.url, "/cluster", "application/json");
+        let told: Value = serde_json::from_str(&text).ok()?;
+        Some(told["copy"]["in_sync"].as_array()?.len())
+    };
+    wait_for("all are in sync", || {
+        (in_sync(&cluster.nodes) == Some(3)).then_some(())
+    });
+    let first = number(wait_for("one leads", || leader(&cluster.nodes)));
+    let pid = cluster.nodes[first].as_ref().unwrap().process.0.id();
+    signal("-STOP", pid);
+    let others: Vec<String> = urls
+        .iter()
+        .enumerate()
+        .filter_map(|(other, url)| (other != first).then(|| url.clone()))
+        .collect();
+    wait_for("another one leads", || {
+        others.iter().find_map(|url| {
+            let (_, text) = get(url, "/cluster", "application/json");
+            let told: Value = serde_json::from_str(&text).ok()?;
+            (told["copy"]["leader"].as_str()? != NAMES[first]).then_some(())
+        })
+    });
+    let definition = json!({ "iri": "http://x/s", "durable": true }).to_string();
+    let head = "PUT Content-Type: application/json\r\n";
+    done(&others, "/streams/s", head, &definition);
+    signal("-CONT", pid);
+    wait_for("it sends on", || {
+        let answer = send(&format!("{}/streams/s", urls[first]), "GET", "", PATIENCE)?;
+        (answer.status == 307).then_some(())
+    });
+    for _ in 0..2 {
+        wait_for("all are in sync", || {
+            (in_sync(&cluster.nodes) == Some(3)).then_some(())
+        });
+        cluster.kill_who_leads();
+        done(&urls, "/streams/s", "GET ", "");
+    }
 }

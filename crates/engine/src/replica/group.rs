@@ -349,7 +349,7 @@ impl Group {
     }
 
     /// The end of the log is given up when the store is opened next.
-    pub(super) fn begin_anew(&self, reason: String) {
+    pub(crate) fn begin_anew(&self, reason: String) {
         self.gives_up.store(true, Relaxed);
         self.end(reason);
     }
@@ -486,7 +486,7 @@ impl Group {
     }
 
     /// The name of the node that leads, or of the group while none is known.
-    pub(super) fn leader_name(&self) -> String {
+    pub(crate) fn leader_name(&self) -> String {
         match self.leader() {
             Some((leader, _)) => self.options.name(leader).to_owned(),
             None => "that leads".to_owned(),
@@ -680,7 +680,7 @@ impl Group {
                 self.role.store(Arc::new(Role::Follower(follower)));
             }
             role.stop();
-            if inner.streams.are_some() {
+            if !inner.streams.end_leading() {
                 let name = self.options.name(leader);
                 self.begin_anew(format!(
                     "node {name} leads now, and the streams that went on here go on there: it begins anew"

@@ -120,6 +120,7 @@ impl Database {
     /// [`EngineError::ReadOnly`]; [`EngineError::Cluster`] for a copy of a store that follows, or is followed.
     pub(super) fn check_names_writable(&self) -> Result<(), EngineError> {
         self.inner().check_may_stream()?;
+        self.inner().check_says()?;
         self.inner().writer.lock().check_opened_to_write()
     }
 

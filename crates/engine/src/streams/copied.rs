@@ -42,9 +42,11 @@ struct Unsaid {
     /// Records so far, and how many of these went with a transaction.
     records: u64,
     said: u64,
-    /// Bytes since the last state, with that.
+    /// Bytes since the last state, and of that.
     since_state: u64,
     state_bytes: u64,
+    /// No transaction could be made for it.
+    is_stuck: bool,
 }
 
 /// What is in the log of streams, and what is to come there.
@@ -131,7 +133,7 @@ impl Copied {
         unsaid.bytes.extend_from_slice(&state.bytes);
         unsaid.records += state.records;
         unsaid.state_bytes = state.bytes.len() as u64;
-        unsaid.since_state = unsaid.state_bytes;
+        unsaid.since_state = 0;
         Ok(())
     }
 
@@ -181,7 +183,17 @@ impl Copied {
         unsaid.bytes.is_empty() && last <= until
     }
 
-    /// Bytes since the last state, with that, and those of that.
+    /// Notes whether a transaction could be made for what is to be said.
+    pub(super) fn note_stuck(&self, is_stuck: bool) {
+        self.unsaid.lock().is_stuck = is_stuck;
+    }
+
+    /// Whether the last transaction for what is to be said could not be made.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.unsaid.lock().is_stuck
+    }
+
+    /// Bytes since the last state, and those of that.
     pub(super) fn bytes(&self) -> (u64, u64) {
         let unsaid = self.unsaid.lock();
         (unsaid.since_state, unsaid.state_bytes)
@@ -297,6 +309,10 @@ impl Copied {
     ) -> Result<bool, EngineError> {
         let mut was_alone = false;
         let kept = self.settled(SnapshotNumber(0))?;
+        // What is there counts until the next state, whoever said it.
+        let waiting_bytes = kept.waiting.iter().map(|(_, said)| said.len() as u64);
+        let log_bytes = kept.log.as_ref().map_or(0, SideLog::bytes);
+        self.unsaid.lock().since_state = log_bytes + waiting_bytes.sum::<u64>();
         let waiting = kept.waiting.iter().map(|(_, said)| since_state(said));
         let waiting: Vec<_> = waiting.collect();
         let first = waiting.iter().rposition(|(_, is_state)| *is_state);

@@ -121,8 +121,7 @@ impl Database {
         })?;
         self.inner().catch_up(&stream)?;
         self.inner().heartbeat_of(&stream, time_ms)?;
-        self.inner().limit_journal();
-        Ok(())
+        self.inner().settle_heartbeat(&stream)
     }
 
     /// Says that nothing has come up to now, to a stream that has times of arrival.
@@ -139,8 +138,7 @@ impl Database {
         self.inner().catch_up(&stream)?;
         self.inner()
             .heartbeat_of(&stream, self.inner().config.clock.now_ms())?;
-        self.inner().limit_journal();
-        Ok(())
+        self.inner().settle_heartbeat(&stream)
     }
 
     /// Tuples of a text, whose blank nodes have labels that no other text has.
@@ -210,6 +208,7 @@ impl Inner {
     /// # Errors
     /// Those of a transaction; it waits on.
     pub(super) fn catch_up(self: &Arc<Self>, stream: &Stream) -> Result<(), EngineError> {
+        self.check_says()?;
         self.begin_late();
         if stream.is_behind.load(Relaxed) {
             self.close_batches(stream)?;
@@ -251,6 +250,18 @@ impl Inner {
             stream.hear(&intake, &self.config.clock);
         }
         self.go_on_with(stream);
+        Ok(())
+    }
+
+    /// Waits until a heartbeat outlives this process: it is in a file, or at the other copies of the store.
+    ///
+    /// # Errors
+    /// Those of a transaction.
+    fn settle_heartbeat(self: &Arc<Self>, stream: &Stream) -> Result<(), EngineError> {
+        if let Some(journal) = self.journal_of(stream) {
+            journal.sync_if_elsewhere()?;
+        }
+        self.limit_journal();
         Ok(())
     }
 

@@ -122,6 +122,17 @@ impl Journal {
         }
     }
 
+    /// As [`Journal::sync_all`], where what was appended is not in a file of its own yet.
+    ///
+    /// # Errors
+    /// As [`Journal::sync`].
+    pub(super) fn sync_if_elsewhere(&self) -> Result<(), EngineError> {
+        match &self.place {
+            Place::Own { .. } => Ok(()),
+            Place::WithTransactions { .. } => self.sync_all(),
+        }
+    }
+
     /// Bytes of the log since its last state, and those of the state.
     pub(super) fn bytes(&self) -> (u64, u64) {
         match &self.place {
@@ -272,6 +283,29 @@ impl Inner {
         assert!(is_first, "one makes it");
     }
 
+    /// That something more may be said of streams: where the last transaction for that could not be made, another is.
+    ///
+    /// # Errors
+    /// [`EngineError::ReadOnly`]: nothing is to be done.
+    pub(super) fn check_says(self: &Arc<Self>) -> Result<(), EngineError> {
+        let Some(copied) = self.streams.copied.get().filter(|copied| copied.is_stuck()) else {
+            return Ok(());
+        };
+        let records = copied.records();
+        let mut writer = self.writer.lock();
+        let appended = writer.append_said(|| copied.are_said(records))?;
+        drop(writer);
+        copied.note_stuck(false);
+        self.publish(appended)
+    }
+
+    fn write_unknown(&self) -> EngineError {
+        let node = self.group().map(|group| group.leader_name());
+        EngineError::WriteUnknown {
+            node: node.unwrap_or_default(),
+        }
+    }
+
     /// Waits until so many records of streams are at all copies in sync, by a transaction of their own where they
     /// went with none.
     ///
@@ -280,7 +314,16 @@ impl Inner {
     fn say_until(self: &Arc<Self>, copied: &Copied, records: u64) -> Result<(), EngineError> {
         let appended = {
             let mut writer = self.writer.lock();
-            writer.append_said(|| copied.are_said(records))?
+            writer.append_said(|| copied.are_said(records))
+        };
+        copied.note_stuck(matches!(appended, Err(EngineError::ReadOnly { .. })));
+        let appended = match appended {
+            // It is in memory, and will be said when there is room: nobody can tell that it was not done.
+            Err(EngineError::ReadOnly { reason }) => {
+                tracing::warn!("what was said of streams waits: {reason}");
+                return Err(self.write_unknown());
+            }
+            appended => appended?,
         };
         self.publish(appended)?;
         self.note_transaction();

@@ -146,6 +146,18 @@ impl Streams {
         !names.streams.is_empty() || !names.queries.is_empty()
     }
 
+    /// They go on at another copy of the store from now on: true if that is as if there never were any here, so that
+    /// they can be taken over again.
+    pub(crate) fn end_leading(&self) -> bool {
+        let mut led = self.led.lock();
+        let was_none = matches!(*led, Led::Here) && !self.are_some();
+        let was_none = was_none && self.journal.get().is_none();
+        if was_none {
+            *led = Led::Elsewhere;
+        }
+        was_none || *led == Led::Elsewhere
+    }
+
     /// Whether they go on here, where this is one of several copies of a store.
     ///
     /// # Errors
@@ -175,6 +187,14 @@ impl Inner {
         {
             let mut led = self.streams.led.lock();
             if *led != Led::Elsewhere {
+                return Ok(());
+            }
+            if self.streams.are_some() || self.streams.journal.get().is_some() {
+                // One was being made while this copy ceased to lead.
+                if let Some(group) = self.group() {
+                    let reason = "a stream was being made when another node began to lead";
+                    group.begin_anew(format!("{reason}: it begins anew"));
+                }
                 return Ok(());
             }
             *led = match copied.is_empty() {

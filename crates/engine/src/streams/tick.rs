@@ -71,6 +71,7 @@ impl Database {
             all.partition(|stream| goes_with_clock(stream))
         };
         let inner = self.inner();
+        inner.check_says()?;
         inner.begin_late();
         let mut failed = None;
         let mut note = |error: EngineError| {

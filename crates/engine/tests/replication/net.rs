@@ -433,13 +433,12 @@ impl Cluster {
 
     /// The node that leads, if one does.
     pub(crate) fn leads(&self) -> Option<usize> {
-        let leads = |node: &usize| {
-            let status = self.nodes[*node]
-                .as_ref()
-                .and_then(Database::replica_status);
-            matches!(status, Some(ReplicaStatus::Leads { .. }))
-        };
-        (0..self.nodes.len()).find(leads)
+        (0..self.nodes.len()).find(|node| self.is_leader(*node))
+    }
+
+    fn is_leader(&self, node: usize) -> bool {
+        let status = self.nodes[node].as_ref().and_then(Database::replica_status);
+        matches!(status, Some(ReplicaStatus::Leads { .. }))
     }
 
     /// How all nodes that are open stand.
