@@ -428,7 +428,8 @@ fn a_node_that_led_without_streams_sends_to_the_one_that_has_them() {
     let others: Vec<String> = urls
         .iter()
         .enumerate()
-        .filter_map(|(other, url)| (other != first).then(|| url.clone()))
+        .filter(|(other, _)| *other != first)
+        .map(|(_, url)| url.clone())
         .collect();
     wait_for("another one leads", || {
         others.iter().find_map(|url| {
