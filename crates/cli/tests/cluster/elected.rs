@@ -4,7 +4,7 @@
 //! `JINDOU_KILLS` kills more often, `JINDOU_SEED` begins with another seed.
 
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
@@ -19,7 +19,8 @@ use jindou_history::{Check, Level, Operation, Outcome, Random, check};
 use serde_json::Value;
 
 use super::{
-    EndOnDrop, Lines, NAMES, Node, Process, folder, get, jindou, signal, succeeds, update, wait_for,
+    EndOnDrop, Lines, NAMES, Node, Process, folder, get, jindou, listen, signal, succeeds, update,
+    wait_for,
 };
 
 /// How often something befalls the nodes.
@@ -47,8 +48,7 @@ impl Etcd {
             println!("SKIPPED: there is no etcd; Debian's package etcd-server has it");
             return None;
         }
-        let free = || TcpListener::bind("127.0.0.1:0").unwrap();
-        let listeners = [free(), free()];
+        let listeners = [listen(), listen()];
         let [url, peer] =
             listeners.map(|listener| format!("http://{}", listener.local_addr().unwrap()));
         let process = None;
@@ -225,10 +225,7 @@ fn clients_hear_one_history_though_nodes_and_etcd_are_killed() {
     for name in NAMES {
         succeeds(at, &["backup", "--location", "store", "--to", name]);
     }
-    let ports = NAMES.map(|_| {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        listener.local_addr().unwrap().port()
-    });
+    let ports = NAMES.map(|_| listen().local_addr().unwrap().port());
     let mut nodes: Vec<Option<Node>> = NAMES
         .iter()
         .zip(ports)

@@ -12,7 +12,7 @@ use std::io::{BufRead as _, BufReader, ErrorKind};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -98,12 +98,26 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+/// A listener at a port that a server may have later, when this is gone: no connection gets one of these by chance,
+/// as those come from 32768 on.
+fn listen() -> TcpListener {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = std::process::id() % 10_000;
+    loop {
+        let next = u32::from(NEXT.fetch_add(1, Ordering::Relaxed));
+        let port = 20_000 + (first + next) % 12_000;
+        if let Ok(listener) = TcpListener::bind(("127.0.0.1", port as u16)) {
+            return listener;
+        }
+    }
+}
+
 /// A folder with data, a store of it, and a list of nodes at ports that were free a moment ago.
 fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("data.trig"), data()).unwrap();
     succeeds(folder.path(), &["load", "--location", "store", "data.trig"]);
-    let listeners = NAMES.map(|name| (name, TcpListener::bind("127.0.0.1:0").unwrap()));
+    let listeners = NAMES.map(|name| (name, listen()));
     let nodes = listeners.iter().map(|(name, listener)| {
         let address = listener.local_addr().unwrap();
         format!("[[node]]\nname = \"{name}\"\naddress = \"{address}\"\n")

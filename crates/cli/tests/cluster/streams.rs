@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::elected::{Etcd, leader, start_with};
-use super::{Lines, Node, PATIENCE, Process, get, jindou, signal, succeeds, wait_for};
+use super::{Lines, Node, PATIENCE, Process, get, jindou, listen, signal, succeeds, wait_for};
 
 /// Seconds of the streams.
 const SECONDS: u64 = 12;
@@ -274,8 +274,10 @@ fn stores(at: &Path, (names, seconds): (&[&str], u64)) -> Vec<u16> {
             "data/static.nt",
         ],
     );
-    let free = || TcpListener::bind("127.0.0.1:0").unwrap();
-    let listeners: Vec<_> = names.iter().map(|name| (name, free(), free())).collect();
+    let listeners: Vec<_> = names
+        .iter()
+        .map(|name| (name, listen(), listen()))
+        .collect();
     let port = |listener: &TcpListener| listener.local_addr().unwrap().port();
     let nodes = listeners.iter().map(|(name, meeting, http)| {
         let (meeting, http) = (port(meeting), port(http));
