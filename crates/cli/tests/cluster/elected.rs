@@ -19,7 +19,7 @@ use jindou_history::{Check, Level, Operation, Outcome, Random, check};
 use serde_json::Value;
 
 use super::{
-    EndOnDrop, Lines, NAMES, Node, Process, folder, get, jindou, listen, signal, succeeds, update,
+    EndOnDrop, NAMES, Node, Process, folder, get, jindou, listen, signal, succeeds, update,
     wait_for,
 };
 
@@ -112,18 +112,7 @@ pub(crate) fn start_with(
     command.args(["--node", name, "--cluster", &etcd.url]);
     command.args(["--bind", &format!("127.0.0.1:{port}")]);
     command.args(options);
-    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-    let lines = Lines::of(child.stderr.take().unwrap());
-    let process = Process(child);
-    let url = lines.wait_for("it serves", |line| {
-        let rest = line.strip_prefix("serving at ")?;
-        Some(rest.split_once("/ ")?.0.to_owned())
-    });
-    Node {
-        process,
-        url,
-        lines,
-    }
+    Node::of(command)
 }
 
 /// The node that leads, as some node has it.

@@ -197,8 +197,13 @@ impl Node {
         let mut command = jindou(folder);
         command.args(["serve", "--read-only", "--location", location]);
         command.args(["--bind", "127.0.0.1:0", "--peers", "nodes.toml", "--node"]);
-        command.arg(name).args(options).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        command.arg(name).args(options);
+        Self::of(command)
+    }
+
+    /// Waits until a server that is started serves.
+    fn of(mut command: Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let lines = Lines::of(child.stderr.take().unwrap());
         let process = Process(child);
         let url = lines.wait_for("it serves", |line| {

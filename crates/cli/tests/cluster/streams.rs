@@ -1,7 +1,7 @@
 //! Do continuous queries of a cluster find what those of one server find, though the node that has them is killed?
 //!
-//! The queries of LSBench over streams that the generator makes. A producer sends again what it was not told of, and a
-//! reader of each query goes on behind the last result that it has, at any node. `JINDOU_SECONDS` plays longer, and
+//! The queries of LSBench over streams that the generator makes. A producer repeats a push that was not
+//! acknowledged, and a reader of each query goes on behind the last result that it has, at any node. `JINDOU_SECONDS` plays longer, and
 //! `JINDOU_MEMBERS` on other nodes, as in `5` or `2,tcp`.
 
 use std::collections::BTreeMap;
@@ -9,18 +9,17 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use super::elected::{Etcd, leader, start_with};
-use super::{Lines, Node, PATIENCE, Process, get, jindou, listen, signal, succeeds, wait_for};
+use super::{Node, PATIENCE, get, jindou, listen, signal, succeeds, wait_for};
 
 /// Seconds of the streams.
 const SECONDS: u64 = 12;
-/// A node is killed after each so many.
+/// The leader is killed after this many seconds of the streams, again and again.
 const KILLED_AFTER: u64 = 3;
 const STREAMS: [&str; 5] = ["post", "postlike", "photo", "photolike", "gps"];
 
@@ -242,18 +241,7 @@ fn seconds(folder: &Path, stream: &str) -> BTreeMap<u64, String> {
 fn alone(folder: &Path) -> Node {
     let mut command = jindou(folder);
     command.args(["serve", "--location", "alone", "--bind", "127.0.0.1:0"]);
-    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-    let lines = Lines::of(child.stderr.take().unwrap());
-    let process = Process(child);
-    let url = lines.wait_for("it serves", |line| {
-        let rest = line.strip_prefix("serving at ")?;
-        Some(rest.split_once("/ ")?.0.to_owned())
-    });
-    Node {
-        process,
-        url,
-        lines,
-    }
+    Node::of(command)
 }
 
 /// A store of the social graph, its copies, and a list of nodes with the addresses of their servers.

@@ -137,7 +137,7 @@ impl Copied {
         Ok(())
     }
 
-    /// What is to go with a transaction that has so many bytes itself, in whole records.
+    /// Takes the records that fit into a transaction of `bytes` bytes.
     pub(crate) fn take(&self, bytes: usize) -> Box<[u8]> {
         let mut unsaid = self.unsaid.lock();
         if unsaid.bytes.is_empty() {
@@ -170,7 +170,7 @@ impl Copied {
         self.unsaid.lock().records
     }
 
-    /// Whether so many records went with transactions.
+    /// Whether the first `records` records went with transactions.
     pub(crate) fn are_said(&self, records: u64) -> bool {
         self.unsaid.lock().said >= records
     }
@@ -264,9 +264,7 @@ impl Copied {
     /// # Errors
     /// Those of the log of streams.
     pub(crate) fn settle(&self, until: SnapshotNumber) -> Result<(), StoreError> {
-        let mut kept = self.kept.lock();
-        self.keep_of(&mut kept, until)?;
-        kept.log.as_ref().map_or(Ok(()), SideLog::sync_all)
+        self.settled(until).map(drop)
     }
 
     /// Copies the log of streams, with what transactions up to one said at least, into another directory.
@@ -309,7 +307,7 @@ impl Copied {
     ) -> Result<bool, EngineError> {
         let mut was_alone = false;
         let kept = self.settled(SnapshotNumber(0))?;
-        // What is there counts until the next state, whoever said it.
+        // The log counts from its last state on, which another leader may have written.
         let waiting_bytes = kept.waiting.iter().map(|(_, said)| said.len() as u64);
         let log_bytes = kept.log.as_ref().map_or(0, SideLog::bytes);
         self.unsaid.lock().since_state = log_bytes + waiting_bytes.sum::<u64>();
