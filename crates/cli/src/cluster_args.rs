@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 
 use crate::args::ReadArguments;
-use crate::values::{parse_count, parse_duration};
+use crate::values::{parse_bytes, parse_count, parse_duration};
 
 /// Nodes that `jindou cluster dev` starts at most.
 const MOST_NODES: i64 = 16;
@@ -46,6 +46,13 @@ pub(crate) struct ClusterArguments {
     /// told of [default: not at all, with --cluster; otherwise however long]
     #[arg(long, value_name = "TIME", requires = "cluster", value_parser = parse_duration)]
     pub(crate) max_staleness: Option<Duration>,
+    /// Copy the store of the node that leads before anything else, in the place of what --location has. A node does so by
+    /// itself where --location has nothing, or is too old to follow
+    #[arg(long, requires = "peers", conflicts_with = "read_only")]
+    pub(crate) copy_anew: bool,
+    /// Bytes of its store that this node sends in a second, at most, to one that copies it
+    #[arg(long, value_name = "BYTES", requires = "peers", default_value = "128MiB", value_parser = parse_bytes)]
+    pub(crate) copy_rate: u64,
     /// End when standard input does, as it does when the program ends that started this one
     #[arg(long, hide = true)]
     pub(crate) ends_with_input: bool,

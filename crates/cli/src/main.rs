@@ -20,6 +20,8 @@ mod cluster_args;
 mod commands;
 mod control;
 #[cfg(target_os = "linux")]
+mod copying;
+#[cfg(target_os = "linux")]
 mod etcd_keeper;
 mod failure;
 mod files;

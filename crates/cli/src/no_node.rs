@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{anyhow, bail};
-use jindou_engine::Database;
+use jindou_engine::{Anew, Database};
 
 use crate::cluster_args::ClusterArguments;
 
@@ -29,6 +29,10 @@ impl Node {
         }
     }
 
+    pub(crate) fn copy_if_needed(&self, _: &Path, _: bool) -> anyhow::Result<()> {
+        match *self {}
+    }
+
     pub(crate) fn join(self, _: &Database) -> anyhow::Result<BeginAnew> {
         match self {}
     }
@@ -42,11 +46,11 @@ impl BeginAnew {
         Self
     }
 
-    pub(crate) async fn wait(self) {
+    pub(crate) async fn wait(self) -> Anew {
         std::future::pending().await
     }
 }
 
-pub(crate) fn start_anew() -> anyhow::Error {
+pub(crate) fn start_anew(_: Anew) -> anyhow::Error {
     anyhow!("nodes of a cluster run on Linux only, for now")
 }

@@ -9,11 +9,12 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use jindou_engine::{ClusterOptions, Database, Keeper, PeerList, Presence};
+use jindou_engine::{Anew, ClusterOptions, Database, FetchOptions, Keeper, PeerList, Presence};
 use jindou_etcd::{Identity, TlsFiles};
 use tokio::sync::oneshot;
 
 use crate::cluster_args::ClusterArguments;
+use crate::copying;
 use crate::etcd_keeper::EtcdKeeper;
 use jindou_engine::printable;
 
@@ -73,6 +74,29 @@ impl Node {
         }))
     }
 
+    /// Copies the store of the node that leads to where this node's is to be, if nothing is there or it is asked for.
+    ///
+    /// # Errors
+    /// Where there is nobody to copy from, and what the place does not take.
+    pub(crate) fn copy_if_needed(&self, location: &Path, is_asked: bool) -> anyhow::Result<()> {
+        if !is_asked && !copying::is_empty(location)? {
+            return Ok(());
+        }
+        let options = FetchOptions {
+            peers: &self.options.peers,
+            secret: self.options.secret.as_ref(),
+            node: self.options.node,
+        };
+        if self.options.keeper.is_none() && self.options.node.0 == 0 {
+            bail!(
+                "{}: the first node of the list leads, and has nobody to copy the store of; make one there with \
+                 `jindou load --location DIR FILE...`",
+                location.display()
+            );
+        }
+        copying::copy(&options, location)
+    }
+
     /// Makes a database this node, and says so.
     ///
     /// # Errors
@@ -117,8 +141,8 @@ fn keeper(
     Ok(Some(Arc::new(keeper)))
 }
 
-/// Tells a server that its store is to be opened anew, as the end of its log is to be given up.
-pub(crate) struct BeginAnew(Option<oneshot::Receiver<()>>);
+/// Tells a server that its store is to be opened anew, and why.
+pub(crate) struct BeginAnew(Option<oneshot::Receiver<Anew>>);
 
 impl BeginAnew {
     /// It is never told so.
@@ -131,40 +155,53 @@ impl BeginAnew {
         let database = database.clone();
         let thread = thread::Builder::new().name("begin anew".to_owned());
         let watch = move || {
-            while !database.wait_to_begin_anew(LONG) {}
+            let anew = loop {
+                if let Some(anew) = database.wait_to_begin_anew(LONG) {
+                    break anew;
+                }
+            };
             // Nobody waits for it where the server has ended.
-            let _ended = send.send(());
+            let _ended = send.send(anew);
         };
         thread.spawn(watch).context("cannot start a thread")?;
         Ok(Self(Some(receive)))
     }
 
     /// Done when it is told so.
-    pub(crate) async fn wait(self) {
+    pub(crate) async fn wait(self) -> Anew {
         let told = match self.0 {
-            Some(told) => told.await.is_ok(),
-            None => false,
+            Some(told) => told.await.ok(),
+            None => None,
         };
-        if !told {
-            std::future::pending().await
+        match told {
+            Some(anew) => anew,
+            None => std::future::pending().await,
         }
     }
 }
 
-/// Takes the place of this process, as it was started.
+/// The option by which a server copies the store of another node first.
+const COPY_ANEW: &str = "--copy-anew";
+
+/// Takes the place of this process, as it was started, but for what it does first.
 ///
 /// # Errors
 /// What the operating system says; otherwise it does not return.
-pub(crate) fn start_anew() -> anyhow::Error {
-    note!(
-        "starting anew, as this node has transactions that no client was told of and the others do not have"
-    );
+pub(crate) fn start_anew(anew: Anew) -> anyhow::Error {
+    match anew {
+        Anew::Opened => {
+            note!("starting anew, as another node leads; the line before says what for")
+        }
+        Anew::Copied => note!("starting anew, with a copy of the store of the node that leads"),
+    }
     let program = match std::env::current_exe() {
         Ok(program) => program,
         Err(error) => return anyhow::Error::new(error).context("cannot find this program"),
     };
+    let given = std::env::args_os().skip(1);
     let error = Command::new(program)
-        .args(std::env::args_os().skip(1))
+        .args(given.filter(|argument| argument != COPY_ANEW))
+        .args((anew == Anew::Copied).then_some(COPY_ANEW))
         .exec();
     anyhow::Error::new(error).context("cannot start anew")
 }

@@ -33,7 +33,7 @@ use self::session::Session;
 use crate::secret::Secret;
 
 /// The version of the protocol: nodes of two versions do not join.
-pub const PROTOCOL_VERSION: u32 = 4;
+pub const PROTOCOL_VERSION: u32 = 5;
 
 /// Which side of a connection a process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +75,8 @@ pub struct Handshake<'a> {
     pub facts: &'a Facts,
     /// Which side this is.
     pub role: Role,
+    /// The other side may ask for a copy of the store.
+    pub gives_copies: bool,
     /// The whole handshake is over after this time.
     pub within: Duration,
 }
@@ -84,6 +86,8 @@ pub struct Handshake<'a> {
 pub struct Greeted {
     /// Which node.
     pub node: NodeId,
+    /// It asks for a copy of the store, and sends nothing more.
+    pub wants_copy: bool,
     session: Session,
 }
 
@@ -108,6 +112,7 @@ impl Handshake<'_> {
         let node = others.node();
         let session = Session::authenticate(self.secret, self.role, stream, &own, &others)?;
         let facts = Facts::from_bytes(others.facts());
+        let wants_copy = facts.as_ref().is_ok_and(|facts| facts.wants_copy);
         let checked = facts.and_then(|facts| self.check(node, &facts));
         let sent = session.send_verdict(stream, checked.as_ref().err());
         // It is read even if the own one was not sent, as it may say why, and if it does not matter any more: closing
@@ -115,7 +120,11 @@ impl Handshake<'_> {
         let verdict = session.read_verdict(stream, node);
         checked?;
         verdict.and(sent)?;
-        Ok(Greeted { node, session })
+        Ok(Greeted {
+            node,
+            wants_copy,
+            session,
+        })
     }
 
     /// Whether a process that knows the secret is a node that can be joined.
@@ -136,7 +145,12 @@ impl Handshake<'_> {
         {
             return Err(HelloError::OtherNode { to, name: name() });
         }
-        if facts.snapshot != self.facts.snapshot {
+        if facts.wants_copy && !self.gives_copies {
+            return Err(HelloError::NoCopies { name: name() });
+        }
+        // Who has no copy serves nothing that could differ.
+        let is_copied = facts.wants_copy || self.facts.wants_copy;
+        if facts.snapshot != self.facts.snapshot && !is_copied {
             return Err(HelloError::OtherSnapshot {
                 name: name(),
                 theirs: facts.snapshot.clone(),

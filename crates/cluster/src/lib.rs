@@ -8,7 +8,8 @@
 //! of sub-queries to another node and back.
 //!
 //! Where nodes are processes, a [`PeerList`] says which there are, and a [`Handshake`] over a connection that two of
-//! them belong together. Those that load together are a [`Mesh`].
+//! them belong together. Those that load together are a [`Mesh`]; one that has no copy of the store asks for it by a
+//! [`CopyRequest`].
 
 #![forbid(unsafe_code)]
 
@@ -16,6 +17,7 @@ mod advert;
 mod ask;
 mod calls;
 mod connect;
+mod copy;
 mod dealt;
 mod expand;
 mod hello;
@@ -39,6 +41,7 @@ pub use calls::{
     AskedShard, AskedTerms, Connection, Link, LinkEnd, LinkError, LinkOptions, Listening, OpenEnd,
     ServedId, ServedShards, ShardServer,
 };
+pub use copy::{CopyRequest, CopyRequestError};
 pub use dealt::DealtTerms;
 pub use hello::{
     Duplex, Facts, Greeted, Handshake, HelloError, MOST_MESSAGE_BYTES, MOST_SNAPSHOT_BYTES,

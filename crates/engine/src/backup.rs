@@ -108,7 +108,7 @@ impl Database {
         })
     }
 
-    fn copy_into(
+    pub(crate) fn copy_into(
         &self,
         place: &Partial,
         deadline: &Deadline,

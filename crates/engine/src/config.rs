@@ -93,6 +93,9 @@ pub struct Config {
     /// While another node of its cluster is away, a node that has a whole copy of the store answers queries from that
     /// alone. To be switched off in tests, where those that need what the other has then fail. Default: on.
     pub stands_in: bool,
+    /// Bytes of a copy of its store that a node which leads sends in a second to one that has none, at most. Default:
+    /// 128 MiB.
+    pub copy_rate: u64,
     /// Sub-queries of logical nodes, and what they find, go as messages of so many bytes, as between
     /// processes. Default: they are handed over as they are.
     pub fork_messages: Option<MessageLimits>,
@@ -321,6 +324,7 @@ impl Default for Config {
             fork_lend_rows: ForkSettings::default().lend_rows,
             splits_scans: true,
             stands_in: true,
+            copy_rate: 128 << 20,
             fork_messages: None,
             between_shards: None,
             deal_terms: false,

@@ -460,7 +460,8 @@ impl Database {
     }
 
     /// Writes what has changed since the base to a file of its own, so that the log can begin
-    /// anew and the next opening has less to replay. Does nothing for a database in memory.
+    /// anew and the next opening has less to replay. Does nothing for a database in memory, nor for the leader of
+    /// copies while one of these needs the log ([`ReplicaOptions::held_log_bytes`](crate::ReplicaOptions)).
     /// Waits for its turn as [`Database::compact`] does.
     ///
     /// # Errors

@@ -116,9 +116,11 @@ pub use progress::QueryProgress;
 pub use quads::GraphSelection;
 pub use query::QueryResults;
 pub use replica::{
-    FollowerStatus, Keeper, KeeperError, Replica, ReplicaAgreement, ReplicaOptions, ReplicaStatus,
-    ReplicaWay, Standing, Told,
+    Anew, CopyError, FollowerStatus, Keeper, KeeperError, ReceivedCopy, Replica, ReplicaAgreement,
+    ReplicaOptions, ReplicaStatus, ReplicaWay, Standing, Told,
 };
+#[cfg(target_os = "linux")]
+pub use shards::fetching::{FetchOptions, fetch_copy};
 #[cfg(target_os = "linux")]
 pub use shards::member::ClusterOptions;
 pub use solutions::{Batch, Solution, Solutions, TermDecoder};

@@ -670,9 +670,10 @@ impl Inner {
     /// Writes what has changed since the base, so that the log can begin anew.
     ///
     /// # Errors
-    /// As [`Turn::take`](crate::turn::Turn::take), before it begins; what the operating system says.
-    /// Nothing is lost then.
+    /// [`EngineError::Cluster`] of a copy that has not joined the others; as [`Turn::take`](crate::turn::Turn::take), before
+    /// it begins; what the operating system says. Nothing is lost then.
     pub(crate) fn checkpoint(&self, deadline: &Deadline) -> Result<(), EngineError> {
+        self.check_may_checkpoint()?;
         let _one = self.turn.take(Occupation::Checkpoint, deadline)?;
         let writer = self.take_writer(Occupation::Checkpoint, deadline)?;
         writer.check_opened_to_write()?;
@@ -684,7 +685,19 @@ impl Inner {
         done
     }
 
+    /// Whether a checkpoint waits for copies of the store which need the log, as long as that is short.
+    fn is_log_needed(&self, writer: &Writer) -> bool {
+        let Some((leader, store)) = self.leader().zip(writer.store.as_ref()) else {
+            return false;
+        };
+        let is_short = store.log_bytes() < leader.options.held_log_bytes;
+        is_short && leader.needs_log(writer.latest.number()).is_some()
+    }
+
     fn checkpoint_now(&self, mut writer: MutexGuard<'_, Writer>) -> Result<(), EngineError> {
+        if self.is_log_needed(&writer) {
+            return Ok(());
+        }
         let (checkpoint, directory) = {
             let latest = writer.begin_fold()?;
             let Some(store) = &mut writer.store else {
@@ -723,6 +736,9 @@ impl Inner {
     }
 
     fn needs_checkpoint(&self) -> bool {
+        if self.check_may_checkpoint().is_err() {
+            return false;
+        }
         let writer = self.writer.lock();
         let Some(store) = &writer.store else {
             return false;

@@ -2,6 +2,8 @@
 
 #[cfg(target_os = "linux")]
 mod copies;
+#[cfg(target_os = "linux")]
+pub(crate) mod fetching;
 mod figures;
 mod holders;
 #[cfg(target_os = "linux")]

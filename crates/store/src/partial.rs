@@ -1,5 +1,6 @@
 //! How does a store come to its place whole or not at all? It is built in a directory beside the
-//! place, `.NAME.partial-RANDOM`, which takes the place's name when it is whole and on the device.
+//! place, `.NAME.partial-RANDOM`, which takes the place's name when it is whole and on the device. Where another store
+//! is to give way to it, both change names in one step.
 //!
 //! The directory is made, never found: nothing that somebody else has made is built in or removed.
 //! A file in it, `PARTIAL`, says that it is not whole, and its lock is held for as long as the
@@ -15,7 +16,7 @@ use crate::StoreError;
 use crate::directory::Directory;
 use crate::identity::random;
 
-/// Says that the directory it lies in is not whole.
+/// Says that the directory it lies in, beside a place, is not whole, or has given its place to another one.
 const MARKER: &str = "PARTIAL";
 
 /// A directory under way to its place. Dropped before it is there, it leaves nothing.
@@ -40,23 +41,28 @@ impl Partial {
     /// # Errors
     /// A place that is taken or has no name, and what the operating system says.
     pub fn begin(place: &Path) -> Result<Self, StoreError> {
-        let refused = |kind, text| failed(place, io::Error::new(kind, text));
         match fs::read_dir(place).map(|mut entries| entries.next().is_none()) {
             Ok(true) => {}
             Ok(false) => {
-                return Err(refused(
-                    io::ErrorKind::DirectoryNotEmpty,
-                    "it is there and not empty; name a new directory",
-                ));
+                let text = "it is there and not empty; name a new directory";
+                let taken = io::Error::new(io::ErrorKind::DirectoryNotEmpty, text);
+                return Err(failed(place, taken));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(failed(place, error)),
         }
+        Self::begin_beside(place)
+    }
+
+    /// A new directory on its way to `place`, where a store may be, which [gives way](Self::replace) to it.
+    ///
+    /// # Errors
+    /// A place that has no name, and what the operating system says.
+    pub fn begin_beside(place: &Path) -> Result<Self, StoreError> {
         let Some(name) = place.file_name() else {
-            return Err(refused(
-                io::ErrorKind::InvalidInput,
-                "name the directory itself",
-            ));
+            let text = "name the directory itself";
+            let unnamed = io::Error::new(io::ErrorKind::InvalidInput, text);
+            return Err(failed(place, unnamed));
         };
         let parent = match place.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
@@ -85,6 +91,14 @@ impl Partial {
         Ok(partial)
     }
 
+    /// Removes what processes that are gone have left on the way to a place, as the next [`Partial::begin`] would. What
+    /// cannot be removed costs space only.
+    pub fn remove_leftovers(place: &Path) {
+        if let Some((parent, name)) = place.parent().zip(place.file_name()) {
+            remove_leftovers(parent, &prefix(name));
+        }
+    }
+
     /// The directory to build the store in.
     #[must_use]
     pub fn directory(&self) -> &Directory {
@@ -97,21 +111,67 @@ impl Partial {
     /// # Errors
     /// A place that was taken meanwhile, and what the operating system says.
     pub fn finish(mut self) -> Result<(), StoreError> {
+        self.complete()?;
+        // An empty directory gives way, and nothing else does.
+        let path = self.directory.path();
+        fs::rename(path, &self.place).map_err(|source| failed(&self.place, source))?;
+        self.is_in_place = true;
+        sync(&self.parent)
+    }
+
+    /// As [`Partial::finish`], but a store that is in the place gives way: which of both is there changes in one step, and
+    /// then the other one is removed. Nobody may have that open.
+    ///
+    /// # Errors
+    /// [`StoreError::Locked`] if a process has the store in the place open; what the operating system says, also where it, or
+    /// the file system, lets no two directories change their names. The store in the place stays then.
+    #[cfg(target_os = "linux")]
+    pub fn replace(mut self) -> Result<(), StoreError> {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+        let is_free = match fs::read_dir(&self.place) {
+            Ok(mut entries) => entries.next().is_none(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+            Err(source) => return Err(failed(&self.place, source)),
+        };
+        if is_free {
+            return self.finish();
+        }
+        let before = Directory::lock(&self.place)?;
+        self.complete()?;
+        // What has this, and is not locked, is a leftover beside the place, and a store like any other in it.
+        let marker = self.place.join(MARKER);
+        File::create(&marker).map_err(|source| failed(&marker, source))?;
+        sync(&self.place)?;
+        let path = self.directory.path();
+        let changed = renameat_with(CWD, path, CWD, &self.place, RenameFlags::EXCHANGE);
+        if let Err(error) = changed {
+            // The store is what it was, which the file does not change.
+            let _ = fs::remove_file(&marker);
+            return Err(failed(&self.place, error.into()));
+        }
+        self.is_in_place = true;
+        sync(&self.parent)?;
+        drop(before);
+        // What stays has the marker.
+        let _ = fs::remove_dir_all(path);
+        Ok(())
+    }
+
+    /// Says that all is there, and has that on the device.
+    fn complete(&self) -> Result<(), StoreError> {
         let path = self.directory.path();
         fs::remove_file(path.join(MARKER)).map_err(|source| failed(path, source))?;
         if !self.directory.has_store()? {
             self.directory.remove_lock_file()?;
         }
-        let sync = |path: &Path| {
-            let synced = File::open(path).and_then(|folder| folder.sync_all());
-            synced.map_err(|source| failed(path, source))
-        };
-        sync(path)?;
-        // An empty directory gives way, and nothing else does.
-        fs::rename(path, &self.place).map_err(|source| failed(&self.place, source))?;
-        self.is_in_place = true;
-        sync(&self.parent)
+        sync(path)
     }
+}
+
+fn sync(path: &Path) -> Result<(), StoreError> {
+    let synced = File::open(path).and_then(|folder| folder.sync_all());
+    synced.map_err(|source| failed(path, source))
 }
 
 impl Drop for Partial {
@@ -157,5 +217,78 @@ fn remove_leftovers(parent: &Path, prefix: &OsStr) {
         {
             let _ = fs::remove_dir_all(&path);
         }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use crate::History;
+    use jindou_model::SnapshotNumber;
+
+    /// A place with a store in it, as far as a directory knows, and a file that says which.
+    fn begun(partial: &Partial, name: &str) {
+        let directory = partial.directory();
+        let history = History::default().with_run(SnapshotNumber(1), true);
+        history.write(directory).expect("there is room");
+        fs::write(directory.path().join("name"), name).expect("there is room");
+    }
+
+    fn name(place: &Path) -> String {
+        fs::read_to_string(place.join("name")).expect("a store is there")
+    }
+
+    fn entries(folder: &Path) -> usize {
+        fs::read_dir(folder).expect("it is a folder").count()
+    }
+
+    #[test]
+    fn a_store_gives_its_place_to_another_one() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let place = folder.path().join("store");
+        for round in ["absent", "taken", "taken again"] {
+            let partial = Partial::begin_beside(&place).expect("there is room");
+            begun(&partial, round);
+            partial.replace().expect("nobody has it open");
+            assert_eq!(name(&place), round);
+            assert_eq!(entries(folder.path()), 1, "what was there is gone");
+            assert!(!place.join(MARKER).exists());
+        }
+        assert!(Partial::begin(&place).is_err(), "it is taken");
+        fs::remove_dir_all(&place).expect("it is a folder");
+        fs::create_dir(&place).expect("there is room");
+        let partial = Partial::begin_beside(&place).expect("there is room");
+        begun(&partial, "empty");
+        partial.replace().expect("it is empty");
+        assert_eq!(name(&place), "empty");
+    }
+
+    #[test]
+    fn a_store_that_is_open_stays() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let place = folder.path().join("store");
+        let partial = Partial::begin(&place).expect("there is room");
+        begun(&partial, "first");
+        partial.finish().expect("the place is free");
+        let open = Directory::lock(&place).expect("nobody has it open");
+        let partial = Partial::begin_beside(&place).expect("there is room");
+        begun(&partial, "second");
+        assert!(matches!(partial.replace(), Err(StoreError::Locked { .. })));
+        assert_eq!(
+            (name(&place).as_str(), entries(folder.path())),
+            ("first", 1)
+        );
+        drop(open);
+        // One that was left as its process ended between both names is removed by the next.
+        let left = folder.path().join(".store.partial-0123456789abcdef");
+        fs::create_dir(&left).expect("there is room");
+        fs::write(left.join(MARKER), "").expect("there is room");
+        let partial = Partial::begin_beside(&place).expect("there is room");
+        begun(&partial, "third");
+        partial.replace().expect("nobody has it open");
+        assert_eq!(
+            (name(&place).as_str(), entries(folder.path())),
+            ("third", 1)
+        );
     }
 }

@@ -4,11 +4,11 @@ use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
-use jindou_engine::{Config, Database, Fsync};
+use jindou_engine::{Anew, Config, Database, Fsync};
 use jindou_server::{
     Cors, HeavyPriority, Log, MemoryLimits, RereadFiles, Server, ServerConfig, ServerError,
     room_for_connections,
@@ -62,7 +62,13 @@ pub(crate) fn run(mut arguments: ServeArguments) -> anyhow::Result<()> {
         note!("--fsync never: a crash of the machine may lose acknowledged updates");
     }
     engine.is_replicated = node.is_some() && !arguments.read_only;
+    engine.copy_rate = arguments.cluster.copy_rate;
     check_address(arguments.bind)?;
+    if let Some((node, location)) = node.as_ref().zip(location)
+        && !arguments.read_only
+    {
+        node.copy_if_needed(location, arguments.cluster.copy_anew)?;
+    }
     let database = match &arguments.location {
         Some(location) => at_location(location, &arguments, engine)?,
         None if arguments.files.is_empty() => {
@@ -82,7 +88,7 @@ pub(crate) fn run(mut arguments: ServeArguments) -> anyhow::Result<()> {
     let asks = (end, anew);
     match serve_until(asks, database, config, arguments.location.as_deref())? {
         Ended::ForGood => Ok(()),
-        Ended::ToBeginAnew => Err(start_anew()),
+        Ended::ToBeginAnew(anew) => Err(start_anew(anew)),
     }
 }
 
@@ -91,7 +97,7 @@ pub(crate) fn run(mut arguments: ServeArguments) -> anyhow::Result<()> {
 enum Ended {
     ForGood,
     /// Its store is to be opened anew.
-    ToBeginAnew,
+    ToBeginAnew(Anew),
 }
 
 /// Which pages of other origins may use the server.
@@ -258,13 +264,13 @@ fn serve_until(
                 control.serve(stopping).await;
             }
         };
-        let is_anew = AtomicBool::new(false);
-        let stop = stop(signals, asks, (running, &is_anew));
+        let ended = OnceLock::new();
+        let stop = async {
+            // It stops once.
+            let _is_first = ended.set(stop(signals, asks, running).await).is_ok();
+        };
         tokio::join!(server.serve(listener, stop), asked);
-        Ok(match is_anew.load(Relaxed) {
-            false => Ended::ForGood,
-            true => Ended::ToBeginAnew,
-        })
+        Ok(ended.into_inner().unwrap_or(Ended::ForGood))
     })
 }
 
@@ -313,23 +319,25 @@ fn reread_on_hangup(_: OnHangup) -> io::Result<impl Future<Output = ()> + Send> 
     Ok(std::future::ready(()))
 }
 
-/// Done at the first signal, the end of input or when the store is to be opened anew, when `running` goes too. A second signal ends the process.
+/// Says why it ends: at the first signal, the end of input or when the store is to be opened anew, when `running` goes too. A
+/// second signal ends the process.
 async fn stop(
     mut signals: Signals,
     (end, anew): (EndOfInput, BeginAnew),
-    (running, is_anew): (watch::Sender<()>, &AtomicBool),
-) {
-    tokio::select! {
-        () = signals.next() => {}
-        () = end.wait() => {}
-        () = anew.wait() => is_anew.store(true, Relaxed),
-    }
+    running: watch::Sender<()>,
+) -> Ended {
+    let ended = tokio::select! {
+        () = signals.next() => Ended::ForGood,
+        () = end.wait() => Ended::ForGood,
+        anew = anew.wait() => Ended::ToBeginAnew(anew),
+    };
     drop(running);
     note!("ending once the queries and backups under way have; Ctrl-C again ends at once");
     tokio::spawn(async move {
         signals.next().await;
         end_at_once();
     });
+    ended
 }
 
 fn cannot_listen(error: ServerError) -> anyhow::Error {

@@ -1,6 +1,7 @@
 //! Do servers that are nodes of a cluster answer as one, say what they miss, and end when they are to?
 #![cfg(target_os = "linux")]
 
+mod copied;
 mod elected;
 mod namespaces;
 mod parts;

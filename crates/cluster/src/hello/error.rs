@@ -75,6 +75,14 @@ pub enum HelloError {
         /// What this one does.
         here: String,
     },
+    /// The other side asks for a copy of the store, and does not get it here.
+    #[error(
+        "node {name} asks for a copy of the store, which nodes give that write it: copy it with `jindou backup`"
+    )]
+    NoCopies {
+        /// What the node is called.
+        name: String,
+    },
     /// The other side, which is a node, does not join.
     #[error("node number {node} refuses this one: {text}")]
     Refused {

@@ -27,6 +27,8 @@ pub struct Facts {
     /// Which snapshot of which store it serves, in a form of [`MOST_SNAPSHOT_BYTES`] at most that is equal for
     /// copies.
     pub snapshot: String,
+    /// It serves nothing, and asks for a copy of the other one's store.
+    pub wants_copy: bool,
 }
 
 impl Facts {

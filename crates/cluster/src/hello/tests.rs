@@ -19,6 +19,7 @@ struct Side {
     secret: Option<Secret>,
     facts: Facts,
     role: Role,
+    gives_copies: bool,
     within: Duration,
 }
 
@@ -34,8 +35,10 @@ impl Side {
                 name: format!("node-{node}"),
                 shards: 64,
                 snapshot: "c0ffee/12".to_owned(),
+                wants_copy: false,
             },
             role,
+            gives_copies: false,
             within: LONG,
         }
     }
@@ -47,6 +50,7 @@ impl Side {
             secret: self.secret.as_ref(),
             facts: &self.facts,
             role: self.role,
+            gives_copies: self.gives_copies,
             within: self.within,
         }
     }
@@ -249,6 +253,23 @@ fn other_snapshots_are_told_to_both() {
                     give all nodes the same copy";
     assert_eq!(of_one.to_string(), expected);
     assert!(matches!(of_other, HelloError::OtherSnapshot { name, .. } if name == "node-0"));
+}
+
+#[test]
+fn who_has_no_copy_is_greeted_where_copies_are_given() {
+    let (mut one, mut other) = sides();
+    one.facts.snapshot = "none".to_owned();
+    one.facts.wants_copy = true;
+    let (of_one, of_other) = failures(&one, &other);
+    assert!(matches!(&of_other, HelloError::NoCopies { name } if name == "node-0"));
+    assert!(
+        matches!(&of_one, HelloError::Refused { text, .. } if text.contains("`jindou backup`")),
+        "{of_one}"
+    );
+    other.gives_copies = true;
+    let (one, other) = run_both((&one, &other), pair());
+    let ((one, _), (other, _)) = (one.unwrap(), other.unwrap());
+    assert!(!one.wants_copy && other.wants_copy);
 }
 
 #[test]

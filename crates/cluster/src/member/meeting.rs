@@ -261,16 +261,22 @@ fn dial(member: &Arc<Member>, peer: NodeId) -> Result<(), JoinError> {
     let within = member.options.meet_within;
     let address = &member.options.peers.peers()[peer.0 as usize].address;
     let stream = connect(address, within).map_err(JoinError::Connect)?;
-    meet(member, stream, Role::Dialer { to: peer }, None)
+    meet(member, stream, Role::Dialer { to: peer }, None).map(drop)
 }
 
-/// Learns who is at the other end, and joins with it.
+/// A node that has no copy of the store, and asks for one over this connection.
+struct Asks {
+    node: NodeId,
+    stream: TcpStream,
+}
+
+/// Learns who is at the other end, and joins with it, unless it asks for a copy.
 fn meet(
     member: &Arc<Member>,
     stream: TcpStream,
     role: Role,
     place: Option<&StrangerPlace>,
-) -> Result<(), JoinError> {
+) -> Result<Option<Asks>, JoinError> {
     stream.set_nodelay(true).map_err(JoinError::Connect)?;
     let facts = member.facts();
     let handshake = Handshake {
@@ -279,11 +285,15 @@ fn meet(
         secret: member.options.secret.as_ref(),
         facts: &facts,
         role,
+        gives_copies: role == Role::Acceptor && member.users.user().is_some(),
         within: member.options.meet_within,
     };
     let greeted = handshake.run(&stream)?;
     place.into_iter().for_each(StrangerPlace::leave);
     let peer = greeted.node;
+    if greeted.wants_copy {
+        return Ok(Some(Asks { node: peer, stream }));
+    }
     if role == Role::Acceptor && peer < member.here() {
         return Err(JoinError::Malformed(
             "it is to be connected to, and connects",
@@ -295,7 +305,7 @@ fn meet(
     if joined.is_err() {
         member.disconnect(peer, number);
     }
-    joined
+    joined.map(|()| None)
 }
 
 /// Takes what comes, until the listener is ended.
@@ -327,10 +337,20 @@ fn welcome(
         let Some(member) = member.upgrade() else {
             return;
         };
-        let outcome = meet(&member, stream, Role::Acceptor, Some(&place));
-        if let Err(error) = outcome {
-            member.was_not_met(&error);
-            place.meeting.tell(address, &error);
+        match meet(&member, stream, Role::Acceptor, Some(&place)) {
+            Ok(None) => {}
+            Ok(Some(asks)) => {
+                let user = member.users.user();
+                // It takes long, and keeps no member.
+                drop(member);
+                if let Some(user) = user {
+                    user.give_copy(asks.node, asks.stream);
+                }
+            }
+            Err(error) => {
+                member.was_not_met(&error);
+                place.meeting.tell(address, &error);
+            }
         }
     };
     if let Err(error) = Builder::new().name("meet".to_owned()).spawn(run) {

@@ -406,6 +406,7 @@ impl Member {
             name: self.name(self.here()).to_owned(),
             shards: self.map.shards().count() as u32,
             snapshot: self.identity.clone(),
+            wants_copy: false,
         }
     }
 

@@ -3,6 +3,7 @@
 //! What happens to one node (a link with it begins, a message comes, the link ends) is told one after the other,
 //! whatever threads it is met on, and of an older link nothing is told once a newer one has begun.
 
+use std::net::TcpStream;
 use std::sync::Arc;
 
 use jindou_model::NodeId;
@@ -32,6 +33,10 @@ pub trait LinkUser: Send + Sync {
     /// # Errors
     /// Why the node does not speak as it should: then the link ends.
     fn received(&self, from: NodeId, message: Vec<u8>) -> Result<(), String>;
+
+    /// A node that has no copy of the store asks for one, by a connection that both have greeted each other on, and that is
+    /// used for nothing else. Called on a thread that nobody waits for.
+    fn give_copy(&self, to: NodeId, stream: TcpStream);
 }
 
 /// A message between members.
@@ -92,6 +97,11 @@ impl UserLinks {
             user,
             places: (0..nodes).map(|_| Place::default()).collect(),
         }
+    }
+
+    /// Who uses them.
+    pub(super) fn user(&self) -> Option<Arc<dyn LinkUser>> {
+        self.user.clone()
     }
 
     /// Has `open` open the link of this number with a node, and tells of it before anything that comes by it.

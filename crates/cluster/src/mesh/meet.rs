@@ -71,6 +71,7 @@ pub(super) fn meet(
             name: own.name.clone(),
             shards: options.peers.map().shards().count() as u32,
             snapshot: "none, as it takes part in a load".to_owned(),
+            wants_copy: false,
         },
         end: Instant::now() + options.within,
         options: &options,
@@ -228,6 +229,7 @@ impl<'a> Meeting<'a> {
             secret: self.options.secret,
             facts: &self.facts,
             role,
+            gives_copies: false,
             within: HELLO_WITHIN.min(self.left().unwrap_or(PAUSE)),
         };
         let alive = TcpKeepalive::new()

@@ -14,13 +14,13 @@ use jindou_model::{NodeId, PredicateId, SnapshotNumber};
 use jindou_store::{History, Snapshot};
 use parking_lot::{Condvar, Mutex};
 
-use super::ReplicaOptions;
 use super::apply::ApplyError;
 use super::group::Group;
 use super::lineage::{self, digest};
 use super::link::Link;
 use super::outcome::Outcome;
 use super::wire::{Head, Message, RefusedCopy};
+use super::{Anew, ReplicaOptions};
 use crate::EngineError;
 use crate::database::Inner;
 use crate::prefixes::PrefixTable;
@@ -447,7 +447,7 @@ impl Follower {
                 self.changed.notify_all();
                 Ok(())
             }
-            Event::Refused(reason) => Err(reason.told(&self.leader_name())),
+            Event::Refused(reason) => self.note_refused(&reason),
         }
     }
 
@@ -530,12 +530,30 @@ impl Follower {
         let directory = inner.directory.as_ref().expect("a copy is stored");
         let given_up = history.giving_up(after).write(directory);
         given_up.map_err(|error| error.to_string())?;
-        group.begin_anew(format!(
+        let reason = format!(
             "it has {} transactions that no client was told of and node {} does not have: it gives them up and begins anew",
             last.0 - after.0,
             self.leader_name()
-        ));
+        );
+        group.begin_anew(Anew::Opened, reason);
         Ok(())
+    }
+
+    /// The leader sends nothing: where its log lacks what comes next, and it can be asked for its store, that is copied.
+    fn note_refused(&self, reason: &RefusedCopy) -> Result<(), String> {
+        let leader = self.leader_name();
+        if *reason == RefusedCopy::TooOld
+            && self.options.copies_anew
+            && let Some(group) = self.group.upgrade()
+        {
+            // All that it has the leader has.
+            let reason = format!(
+                "it is older than what node {leader} still has in its log: it copies that node's store and begins anew"
+            );
+            group.begin_anew(Anew::Copied, reason);
+            return Ok(());
+        }
+        Err(reason.told(&leader))
     }
 
     /// The link has ended: what became of the writes that were sent by it is not known.

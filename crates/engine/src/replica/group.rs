@@ -23,7 +23,9 @@ use super::leader::Leader;
 use super::lineage::{self, Lineage};
 use super::link::Link;
 use super::wire::{Head, Pieces};
-use super::{FollowerStatus, ReplicaAgreement, ReplicaOptions, ReplicaStatus, Role, Standing};
+use super::{
+    Anew, FollowerStatus, ReplicaAgreement, ReplicaOptions, ReplicaStatus, Role, Standing,
+};
 use crate::EngineError;
 use crate::database::Inner;
 
@@ -55,8 +57,8 @@ pub(crate) struct Group {
     current_until: AtomicU64,
     /// A leader has said that it has all that is here.
     is_copy: AtomicBool,
-    /// The store gives up the end of its log when it is opened next, which is to be at once.
-    gives_up: AtomicBool,
+    /// The store is to be closed and opened again at once, for this.
+    anew: OnceLock<Anew>,
     watch: Mutex<Option<Box<dyn Send>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -126,7 +128,7 @@ impl Group {
             unshown: Mutex::default(),
             current_until: AtomicU64::new(0),
             is_copy: AtomicBool::new(false),
-            gives_up: AtomicBool::new(false),
+            anew: OnceLock::new(),
             watch: Mutex::default(),
             threads: Mutex::default(),
             options,
@@ -348,27 +350,28 @@ impl Group {
         self.changed.notify_all();
     }
 
-    /// The end of the log is given up when the store is opened next.
-    pub(crate) fn begin_anew(&self, reason: String) {
-        self.gives_up.store(true, Relaxed);
+    /// The store is to be closed and opened again.
+    pub(crate) fn begin_anew(&self, anew: Anew, reason: String) {
+        // What was said first is done first, and what is still so then is said again.
+        let _is_first = self.anew.set(anew).is_ok();
         self.end(reason);
     }
 
-    /// As [`Replica::is_to_begin_anew`](super::Replica::is_to_begin_anew).
-    pub(super) fn is_to_begin_anew(&self) -> bool {
-        self.gives_up.load(Relaxed)
+    /// As [`Replica::begins_anew`](super::Replica::begins_anew).
+    pub(super) fn begins_anew(&self) -> Option<Anew> {
+        self.anew.get().copied()
     }
 
     /// As [`Database::wait_to_begin_anew`](crate::Database::wait_to_begin_anew).
-    pub(super) fn wait_to_begin_anew(&self, within: Duration) -> bool {
+    pub(super) fn wait_to_begin_anew(&self, within: Duration) -> Option<Anew> {
         let until = Instant::now().checked_add(within);
         let mut state = self.state.lock();
-        while !self.is_to_begin_anew() {
+        while self.begins_anew().is_none() {
             if self.wait(&mut state, until) || state.stopped {
                 break;
             }
         }
-        self.is_to_begin_anew()
+        self.begins_anew()
     }
 
     /// The leader of a term has said that it has all that is here.
@@ -682,9 +685,10 @@ impl Group {
             role.stop();
             if !inner.streams.end_leading() {
                 let name = self.options.name(leader);
-                self.begin_anew(format!(
+                let reason = format!(
                     "node {name} leads now, and the streams that went on here go on there: it begins anew"
-                ));
+                );
+                self.begin_anew(Anew::Opened, reason);
             }
         }
         if self.has_elections {

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use jindou_model::{NodeId, PredicateId, SnapshotNumber, printable};
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -27,7 +28,7 @@ pub(crate) struct Leader {
     group: Weak<Group>,
     /// The term in which it leads.
     pub(crate) term: u64,
-    pub(super) options: ReplicaOptions,
+    pub(crate) options: ReplicaOptions,
     pub(super) state: Mutex<State>,
     pub(super) changed: Condvar,
     lineage: Lineage,
@@ -50,7 +51,17 @@ pub(super) struct State {
     peers: BTreeMap<NodeId, Peer>,
     /// Sessions so far.
     sessions: u64,
+    /// Copies of the store on their way to nodes.
+    copies: BTreeMap<NodeId, Given>,
     pub(super) stopped: bool,
+}
+
+/// A copy of the store that is, or was, sent to a node which is to follow with it.
+struct Given {
+    /// The log is to have what follows.
+    from: SnapshotNumber,
+    /// Until then, once it was sent.
+    until: Option<Instant>,
 }
 
 /// Something that followers are sent, in order.
@@ -251,6 +262,7 @@ impl Leader {
                 items: 0,
                 peers: BTreeMap::new(),
                 sessions: 0,
+                copies: BTreeMap::new(),
                 stopped: false,
             }),
             changed: Condvar::new(),
@@ -496,6 +508,9 @@ impl Leader {
         }
         let _is_there = peer.link.send(&self.lineage.head(self.term), &[]);
         let _is_there = peer.link.send(&prefixes(&table), &[]);
+        // From now on the session says what it lacks.
+        state.copies.remove(&from);
+        let peer = state.peers.get_mut(&from).expect("it was there");
         peer.session = Some(Session {
             number: session_number,
             link: Arc::clone(&peer.link),
@@ -545,6 +560,40 @@ impl Leader {
         let _is_there = link.send(&Head::Refused(reason), &[]);
     }
 
+    /// The log is to keep what follows a snapshot for a node that gets a copy of the store; false if another one does.
+    pub(super) fn hold_for_copy(&self, to: NodeId, from: SnapshotNumber) -> bool {
+        let mut state = self.state.lock();
+        let is_sent = |given: &Given| given.until.is_none();
+        if state.copies.values().any(is_sent) {
+            return false;
+        }
+        state.copies.insert(to, Given { from, until: None });
+        true
+    }
+
+    /// The copy was sent, or will not be: if it was, the node has a while to join.
+    pub(super) fn copy_is_over(&self, to: NodeId, was_sent: bool) {
+        let mut state = self.state.lock();
+        match state.copies.get_mut(&to).filter(|_| was_sent) {
+            Some(given) => given.until = Instant::now().checked_add(JOINS_WITHIN),
+            None => drop(state.copies.remove(&to)),
+        }
+    }
+
+    /// The snapshot from which on somebody needs the log, if that is before this one: a node that catches up by it, or has a
+    /// copy of the store and has not joined.
+    pub(crate) fn needs_log(&self, before: SnapshotNumber) -> Option<SnapshotNumber> {
+        let now = Instant::now();
+        let mut state = self.state.lock();
+        let is_waited_for = |given: &mut Given| given.until.is_none_or(|until| now < until);
+        state.copies.retain(|_, given| is_waited_for(given));
+        let copies: Vec<_> = state.copies.values().map(|given| given.from).collect();
+        let behind = state.sessions().filter(|(_, session)| !session.is_pushed);
+        let behind = behind.map(|(_, session)| session.sent);
+        let first = behind.chain(copies).min();
+        first.filter(|first| *first < before)
+    }
+
     /// The last snapshot that each other node was known to have, if it is there.
     pub(super) fn status(&self) -> Vec<(NodeId, Option<SnapshotNumber>)> {
         let state = self.state.lock();
@@ -569,6 +618,8 @@ impl Leader {
     }
 }
 
+/// How long the log keeps what follows a copy that was sent, until its node is there.
+const JOINS_WITHIN: Duration = Duration::from_secs(300);
 /// Bytes of a message beside its body, at most.
 const HEAD_BYTES: usize = 64;
 
@@ -596,15 +647,15 @@ impl RefusedCopy {
     pub(super) fn told(&self, leader: &str) -> String {
         match self {
             Self::OtherStore => format!(
-                "its store is no copy of that of node {leader}: copy that one anew with `jindou backup`"
+                "its store is no copy of that of node {leader}: copy that one anew, with `serve --copy-anew` or `jindou backup`"
             ),
             Self::Diverged => format!(
                 "its copy of the store was changed by itself, or has transactions that node {leader} does not \
-                 have: copy the store anew with `jindou backup`"
+                 have: copy the store anew, with `serve --copy-anew` or `jindou backup`"
             ),
             Self::TooOld => format!(
                 "its copy of the store is older than what node {leader} still has in its log: copy the store \
-                 anew with `jindou backup`"
+                 anew, with `serve --copy-anew` or `jindou backup`"
             ),
             Self::Unreadable(reason) => {
                 format!("node {leader} cannot read its log: {}", printable(reason))

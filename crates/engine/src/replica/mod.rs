@@ -19,9 +19,11 @@
 
 mod apply;
 mod catch_up;
+mod copy_wire;
 mod execute;
 mod follower;
 mod forward;
+mod giving;
 mod group;
 mod keeper;
 mod leader;
@@ -31,6 +33,7 @@ mod outcome;
 mod wire;
 
 use std::fmt;
+use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,8 +45,11 @@ use jindou_store::{DurableStore, Transaction};
 
 use crate::database::Inner;
 use crate::{Database, EngineError};
+pub(crate) use copy_wire::receive_copy;
+pub use copy_wire::{CopyError, ReceivedCopy};
 pub(crate) use follower::{Follower, Owed};
 pub(crate) use forward::Target;
+use giving::remove_leftovers;
 pub(crate) use group::Group;
 pub use keeper::{Keeper, KeeperError, Told};
 pub(crate) use leader::Leader;
@@ -92,6 +98,14 @@ pub struct ReplicaOptions {
     pub waiting_bytes: usize,
     /// Writes of followers that the leader executes at the same time. Default: 16.
     pub write_threads: usize,
+    /// A copy that is too old for the leader's log [begins anew](Anew::Copied) with a copy of its store, rather than to wait
+    /// for somebody who makes one. Default: no, as that takes a way beside the [messages](Self::way).
+    pub copies_anew: bool,
+    /// Bytes of the leader's log above which no checkpoint waits for those who catch up by it, or copy its store. Default:
+    /// 1 GiB.
+    pub held_log_bytes: u64,
+    /// Bytes of a copy of the leader's store that are sent in a second, at most. Default: 128 MiB.
+    pub copy_rate: u64,
 }
 
 impl ReplicaOptions {
@@ -112,6 +126,9 @@ impl ReplicaOptions {
             document_bytes: 64 << 20,
             waiting_bytes: 256 << 20,
             write_threads: 16,
+            copies_anew: false,
+            held_log_bytes: 1 << 30,
+            copy_rate: 128 << 20,
         }
     }
 
@@ -154,6 +171,16 @@ pub enum Standing {
     Ended(String),
 }
 
+/// Why a copy of a store is to be closed and opened again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Anew {
+    /// It gives up the end of its log, which no other copy has and no client was told of, or another node goes on with its
+    /// streams: both are done when it is opened.
+    Opened,
+    /// It is too old: a copy of the leader's store is to take its place before.
+    Copied,
+}
+
 /// Which part a database has in a cluster that is written.
 pub(crate) enum Role {
     Leader(Arc<Leader>),
@@ -186,11 +213,21 @@ impl Replica {
         self.0.may_answer(within)
     }
 
-    /// Whether the store is to be closed and opened again: then it gives up the end of its log, which no other copy has
-    /// and no client was told of. Until then it answers nothing.
+    /// Whether the store is to be closed and opened again, and why. Until then it answers nothing.
     #[must_use]
-    pub fn is_to_begin_anew(&self) -> bool {
-        self.0.is_to_begin_anew()
+    pub fn begins_anew(&self) -> Option<Anew> {
+        self.0.begins_anew()
+    }
+
+    /// Writes a copy of the store for a node that has none: all that committed transactions made up to now. What follows is
+    /// in the log until that node has joined, within [`ReplicaOptions::held_log_bytes`]. Takes as long as `out` and
+    /// [`ReplicaOptions::copy_rate`] let it. Of a node that does not lead, or gives a copy to another one, only that is
+    /// written.
+    ///
+    /// # Errors
+    /// That `out` does not take it.
+    pub fn give_copy(&self, to: NodeId, out: &mut dyn io::Write) -> io::Result<()> {
+        self.0.give_copy(to, out)
     }
 
     /// Takes a message of a node, and leaves what takes long to threads of its own.
@@ -270,8 +307,7 @@ const ROOM_BESIDE: usize = 4096;
 
 /// What a store whose copies follow each other does not do.
 const NO_RENUMBERING: &str = "a node of a cluster that is written does not number its terms anew: its copies would mean others";
-const NO_MERGE_YET: &str =
-    "a copy that is to follow merges nothing before it knows of which cluster it is";
+const NO_MERGE_YET: &str = "a copy that is to follow merges nothing, and writes no checkpoint, before it has joined its cluster";
 const FOLLOWER_MERGES: &str =
     "a node that follows merges when the leader of its cluster does: ask that for a merge";
 pub(crate) const FOLLOWER_WRITES: &str =
@@ -304,6 +340,7 @@ impl Database {
         if options.here.0 as usize >= options.nodes.len() {
             return Err(EngineError::Cluster(NO_SUCH_NODE));
         }
+        inner.directory.iter().for_each(|it| remove_leftovers(it));
         let copied = self.open_copied(&options)?;
         let mut writer = inner.writer.lock();
         if writer.group.is_some() {
@@ -366,15 +403,14 @@ impl Database {
 }
 
 impl Database {
-    /// Waits until the store is to be closed and opened again ([`Replica::is_to_begin_anew`]), or for so long; true if it
-    /// is.
+    /// Waits until the store is to be closed and opened again ([`Replica::begins_anew`]), or for so long; says why.
     #[must_use]
-    pub fn wait_to_begin_anew(&self, within: Duration) -> bool {
+    pub fn wait_to_begin_anew(&self, within: Duration) -> Option<Anew> {
         match self.inner().group() {
             Some(group) => group.wait_to_begin_anew(within),
             None => {
                 std::thread::sleep(within);
-                false
+                None
             }
         }
     }
@@ -431,6 +467,17 @@ impl Inner {
         match self.group() {
             Some(group) => self.streams.check_led(|| group.leader_name()),
             None => Ok(()),
+        }
+    }
+
+    /// That what the log has may be put in its place: what of it may be given up is not known before a copy has a part.
+    ///
+    /// # Errors
+    /// [`EngineError::Cluster`].
+    pub(crate) fn check_may_checkpoint(&self) -> Result<(), EngineError> {
+        match self.config.is_replicated && self.group().is_none() {
+            true => Err(EngineError::Cluster(NO_MERGE_YET)),
+            false => Ok(()),
         }
     }
 

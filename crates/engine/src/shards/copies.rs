@@ -3,6 +3,7 @@
 //! Transactions and writes, which are a [`Replica`]'s, and which snapshots the queries of a node use, so that the
 //! others keep these. Each message ends with a byte that says of which it is.
 
+use std::net::TcpStream;
 use std::sync::{Arc, OnceLock, Weak};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
@@ -17,6 +18,9 @@ use crate::replica::{Replica, ReplicaWay};
 /// The last byte of a message.
 const OF_REPLICA: u8 = 0;
 const IN_USE: u8 = 1;
+
+/// How long a node that gets a copy of the store may take nothing of it.
+const SILENT_WITHIN: Duration = Duration::from_secs(60);
 
 /// How often the others hear which snapshots are in use here: a fraction of the time in which those that nobody
 /// uses go.
@@ -92,6 +96,15 @@ impl LinkUser for Copies {
                 Ok(())
             }
             _ => Err("it sends what this version does not know".to_owned()),
+        }
+    }
+
+    fn give_copy(&self, to: NodeId, mut stream: TcpStream) {
+        let limited = stream.set_write_timeout(Some(SILENT_WITHIN));
+        let given = limited.and_then(|()| self.replica.give_copy(to, &mut stream));
+        if let Err(error) = given {
+            // It asks again.
+            tracing::warn!(node = to.0, %error, "a copy of the store was not sent as a whole");
         }
     }
 }

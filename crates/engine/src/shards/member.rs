@@ -143,6 +143,8 @@ impl Membership {
                 let replica = database.replicate(ReplicaOptions {
                     keeper: options.keeper.take(),
                     max_staleness: options.max_staleness,
+                    copies_anew: true,
+                    copy_rate: inner.config.copy_rate,
                     ..ReplicaOptions::new(names, here, way)
                 })?;
                 snapshots.follow(replica.clone());

@@ -76,6 +76,7 @@ pub(crate) use subscription::Published;
 pub(crate) use tuples::{ObjectKey, TupleKeys};
 
 use crate::database::Inner;
+use crate::replica::Anew;
 use crate::{Database, EngineError};
 
 /// Streams and continuous queries of a database, by their names.
@@ -193,7 +194,7 @@ impl Inner {
                 // One was being made while this copy ceased to lead.
                 if let Some(group) = self.group() {
                     let reason = "a stream was being made when another node began to lead";
-                    group.begin_anew(format!("{reason}: it begins anew"));
+                    group.begin_anew(Anew::Opened, format!("{reason}: it begins anew"));
                 }
                 return Ok(());
             }

@@ -4,6 +4,7 @@
 #[allow(dead_code, reason = "shared with tests that use more of it")]
 #[path = "../durability/contents.rs"]
 mod contents;
+mod deposed;
 mod net;
 mod random;
 #[allow(dead_code, reason = "shared with tests that use more of it")]

@@ -224,6 +224,8 @@ pub(crate) struct Cluster {
 struct Kept {
     now: Mutex<Versioned>,
     told: Mutex<Vec<(u64, Told)>>,
+    /// Nodes that may change nothing.
+    cut_off: Mutex<BTreeSet<usize>>,
 }
 
 /// One node's end of it.
@@ -250,6 +252,9 @@ impl Drop for Watch {
 
 impl Keeper for KeptFor {
     fn replace(&self, expected: u64, by: &Configuration) -> Result<Versioned, KeeperError> {
+        if lock(&self.kept.cut_off).contains(&self.node) {
+            return Err(KeeperError::Refused("it is cut off".to_owned()));
+        }
         let mut now = lock(&self.kept.now);
         let is_replaced = now.version == expected;
         if is_replaced {
@@ -453,7 +458,7 @@ impl Cluster {
     pub(crate) fn begin_anew(&mut self) {
         for node in 0..self.nodes.len() {
             let replica = self.net.replica(node);
-            if replica.is_some_and(|replica| replica.is_to_begin_anew()) {
+            if replica.is_some_and(|replica| replica.begins_anew().is_some()) {
                 self.close(node);
                 self.open(node);
             }
@@ -464,6 +469,16 @@ impl Cluster {
     pub(crate) fn hold(&self, node: usize, is_held: bool) {
         lock(&self.net.shared.state).held[node] = is_held;
         self.net.shared.changed.notify_all();
+    }
+
+    /// Delivers nothing to and from a node that may lead, which changes nothing of who does, until it is let go.
+    pub(crate) fn cut_off(&self, node: usize, is_cut_off: bool) {
+        let kept = self.kept.as_ref().expect("any node may lead");
+        match is_cut_off {
+            true => lock(&kept.cut_off).insert(node),
+            false => lock(&kept.cut_off).remove(&node),
+        };
+        self.hold(node, is_cut_off);
     }
 
     /// Has one in so many messages be another one.

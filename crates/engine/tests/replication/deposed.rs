@@ -1,0 +1,84 @@
+//! What becomes of a leader whose place another node took?
+
+use std::thread;
+use std::time::Instant;
+
+use jindou_engine::{Config, Database, EngineError, MergePolicy};
+
+use crate::contents::contents;
+use crate::net::{Cluster, LONG};
+
+fn insert(database: &Database, number: u64) -> Result<(), EngineError> {
+    let text = format!("INSERT DATA {{ <http://e/s{number}> <http://e/p> \"{number}\" }}");
+    database.update(&text).map(|_| ())
+}
+
+/// Waits until something is so, while nodes that are to begin anew do.
+fn wait(cluster: &mut Cluster, what: &str, is_so: impl Fn(&Cluster) -> bool) {
+    let begun = Instant::now();
+    while !is_so(cluster) {
+        cluster.begin_anew();
+        let standings = cluster.standings();
+        assert!(begun.elapsed() < LONG, "{what}: {standings:?}");
+        thread::yield_now();
+    }
+}
+
+/// Whether all nodes are in sync.
+fn are_in_sync(cluster: &Cluster) -> bool {
+    let Some(leader) = cluster.leads() else {
+        return false;
+    };
+    let agreement = cluster.node(leader).replica_agreement();
+    agreement.is_some_and(|agreement| agreement.in_sync.len() == cluster.count())
+}
+
+/// A cluster whose first node led, has a transaction that no other one has, and was closed; another one leads, and has written.
+fn deposed(folder: &std::path::Path) -> (Cluster, usize) {
+    let mut cluster = Cluster::elected(folder, 3, 7);
+    wait(&mut cluster, "all are in sync", are_in_sync);
+    let leader = cluster.leads().expect("one leads");
+    insert(cluster.node(leader), 0).expect("all are there");
+    cluster.cut_off(leader, true);
+    thread::scope(|scope| {
+        let held = scope.spawn(|| insert(cluster.node(leader), 1));
+        let unknown = held.join().expect("it does not panic");
+        assert!(
+            matches!(unknown, Err(EngineError::WriteUnknown { .. })),
+            "{unknown:?}"
+        );
+    });
+    cluster.close(leader);
+    let another = |cluster: &Cluster| cluster.leads().is_some_and(|now| now != leader);
+    wait(&mut cluster, "another one leads", another);
+    let now = cluster.leads().expect("one leads");
+    insert(cluster.node(now), 2).expect("two are there");
+    (cluster, leader)
+}
+
+#[test]
+fn a_deposed_leader_keeps_what_it_may_give_up_in_its_log() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let (mut cluster, node) = deposed(folder.path());
+    {
+        // As a server that was started again, whose log is long.
+        let mut config = Config::default();
+        config.merge = MergePolicy::never();
+        config.is_replicated = true;
+        let opened = Database::open(&cluster.location(node), config).expect("it is whole");
+        let refused = opened.checkpoint();
+        assert!(
+            matches!(refused, Err(EngineError::Cluster(_))),
+            "{refused:?}"
+        );
+    }
+    cluster.cut_off(node, false);
+    cluster.open(node);
+    wait(&mut cluster, "it follows", are_in_sync);
+    let leader = cluster.leads().expect("one leads");
+    let last = cluster.node(leader).snapshot_number();
+    assert!(cluster.node(node).wait_for_snapshot(last, LONG));
+    let held = contents(cluster.node(node));
+    assert_eq!(held, contents(cluster.node(leader)));
+    assert!(!format!("{held:?}").contains("http://e/s1>"), "{held:?}");
+}
