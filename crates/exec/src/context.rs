@@ -221,10 +221,7 @@ pub struct SharedContext {
     /// Bytes that whoever comes first may hold: all but what is set aside.
     pool_bytes: u64,
     space: Arc<Space>,
-    /// Why expressions have no values any more.
-    ended: Arc<OnceLock<End>>,
-    /// Nobody reads the query's rows any more.
-    finished: Arc<AtomicBool>,
+    ending: Arc<Ending>,
     solutions: AtomicU64,
     pub(crate) profile: Option<Profile>,
     /// Threads that a heavy part may use.
@@ -246,6 +243,15 @@ pub struct SharedContext {
     pub(crate) ids: u32,
     /// What goes with its sub-queries, where these go as messages.
     pub(crate) messages: QueryMessages,
+}
+
+/// What a query and its expressions know of its end.
+#[derive(Default)]
+struct Ending {
+    /// Why expressions have no values any more.
+    end: OnceLock<End>,
+    /// Nobody reads the query's rows any more.
+    finished: AtomicBool,
 }
 
 /// Does some work; false if there is none.
@@ -390,7 +396,6 @@ impl Context {
         );
         let set_aside = (space.own_bytes() as u64).saturating_mul(spilling_operators);
         let pool_bytes = limits.memory_bytes.saturating_sub(set_aside);
-        let ended = Arc::new(OnceLock::new());
         let watched = Watched {
             cancellation: limits.cancellation.clone(),
             account: Arc::clone(&limits.account),
@@ -398,14 +403,13 @@ impl Context {
             timeout: limits.timeout,
             pool_bytes,
         };
-        let ends = Arc::clone(&ended);
-        let finished = Arc::new(AtomicBool::new(false));
-        let is_finished = Arc::clone(&finished);
+        let ending = Arc::<Ending>::default();
+        let seen = Arc::clone(&ending);
         expressions.watch(move |terms| match watched.look(terms) {
             // Whoever waits for terms is not to wait for ever.
-            None => is_finished.load(Ordering::Relaxed),
+            None => seen.finished.load(Ordering::Relaxed),
             Some(end) => {
-                ends.get_or_init(|| end);
+                seen.end.get_or_init(|| end);
                 true
             }
         });
@@ -415,11 +419,10 @@ impl Context {
             dataset: parts.dataset,
             union_default_graph: parts.union_default_graph,
             pool_bytes,
-            ended,
+            ending,
             space: Arc::new(space),
             services: parts.services,
             limits,
-            finished,
             solutions: AtomicU64::new(parts.first_solution),
             profile: parts.is_profiled.then(|| Profile::new(parts.ids)),
             threads: parts.threads,
@@ -593,7 +596,7 @@ impl SharedContext {
     /// What it ends for.
     pub fn check(&self) -> Result<(), ExecError> {
         self.limits.account.count_batch();
-        if self.limits.cancellation.is_cancelled() || self.finished.load(Ordering::Relaxed) {
+        if self.limits.cancellation.is_cancelled() || self.ending.finished.load(Ordering::Relaxed) {
             return Err(ExecError::Cancelled);
         }
         if let Some(limit) = self.limits.timeout
@@ -601,7 +604,7 @@ impl SharedContext {
         {
             return Err(ExecError::Timeout { limit });
         }
-        match self.ended.get() {
+        match self.ending.end.get() {
             None => {}
             Some(End::Cancelled) => return Err(ExecError::Cancelled),
             Some(End::Timeout) => return Err(self.out_of_time()),
@@ -636,12 +639,12 @@ impl SharedContext {
 
     /// Ends what other threads still do for the query.
     pub(crate) fn finish(&self) {
-        self.finished.store(true, Ordering::Relaxed);
+        self.ending.finished.store(true, Ordering::Relaxed);
     }
 
     /// True if nobody reads the query's rows any more.
     pub(crate) fn is_finished(&self) -> bool {
-        self.finished.load(Ordering::Relaxed)
+        self.ending.finished.load(Ordering::Relaxed)
     }
 
     /// Ends the query from outside.
