@@ -10,6 +10,7 @@ mod commands;
 mod config_file;
 mod files;
 mod logs;
+mod manifests;
 mod online_backup;
 mod readers;
 mod reference_counts;
