@@ -30,13 +30,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 const DEFAULT_SEED: u64 = 1;
-const DEFAULT_CASES: u64 = 300;
+const DEFAULT_CASES: u64 = 150;
 
 /// Fewer cases than this need not have results in every form.
 const FEW_CASES: u64 = 100;
 
 /// Small cases for each large one.
-const SMALL_FOR_LARGE: u64 = 150;
+const SMALL_FOR_LARGE: u64 = 75;
 /// Data sets of more quads are written with merges in parts only where the number of cases is set.
 const QUADS_FEW: usize = 1_000;
 /// Time that a query over much data may take; it is left out if it takes longer.

@@ -842,7 +842,7 @@ fn there(known: &[Quad], model: &BTreeSet<String>) -> Vec<Quad> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(crate::cases(24))]
     #[test]
     fn every_pattern_finds_the_quads_of_the_set(quads in quads(), threads in 1..4_usize) {
         let base = load(&quads, threads);

@@ -7,3 +7,13 @@ mod against_a_set_of_quads;
 mod log;
 mod parts;
 mod text_places;
+
+use proptest::test_runner::Config;
+
+/// So many cases, unless `PROPTEST_CASES` says another number.
+fn cases(default: u32) -> Config {
+    match std::env::var_os("PROPTEST_CASES") {
+        Some(_) => Config::default(),
+        None => Config::with_cases(default),
+    }
+}

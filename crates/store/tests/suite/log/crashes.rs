@@ -7,7 +7,7 @@ use jindou_store::log::{Log, Ticket};
 use proptest::prelude::*;
 
 use super::disk::{Disk, Fault, Random};
-use super::{Groups, cases, create, create_unsynced, open, read};
+use super::{Groups, create, create_unsynced, open, read};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -252,7 +252,7 @@ fn run(steps: &[Step]) {
 }
 
 proptest! {
-    #![proptest_config(cases(1500))]
+    #![proptest_config(crate::cases(1500))]
 
     #[test]
     fn without_syncs_a_stopped_machine_leaves_a_beginning(sizes in prop::collection::vec(0..900_usize, 1..40), seed in any::<u64>()) {

@@ -7,7 +7,7 @@ use jindou_store::{Identity, StoreError};
 use proptest::prelude::*;
 
 use super::disk::{Disk, Random};
-use super::{GENERATION, Groups, cases, create, open, options, read};
+use super::{GENERATION, Groups, create, open, options, read};
 
 /// A log of several files, all synced, as a killed process leaves it; and where the records of its
 /// last file end.
@@ -252,7 +252,7 @@ fn a_log_that_is_not_there_is_named() {
 }
 
 proptest! {
-    #![proptest_config(cases(2000))]
+    #![proptest_config(crate::cases(2000))]
 
     #[test]
     fn any_bytes_are_read_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..9000)) {

@@ -10,7 +10,6 @@ use jindou_store::log::{self, Fsync, Log, LogOptions, Recovered};
 use jindou_store::{Identity, StoreError};
 
 use disk::Disk;
-use proptest::test_runner::Config;
 
 const GENERATION: u64 = 4;
 
@@ -20,14 +19,6 @@ fn options() -> LogOptions {
         fsync: Fsync::Always,
         file_bytes: 6 << 10,
         grow_bytes: 1 << 10,
-    }
-}
-
-/// So many cases, unless `PROPTEST_CASES` says another number.
-fn cases(default: u32) -> Config {
-    match std::env::var_os("PROPTEST_CASES") {
-        Some(_) => Config::default(),
-        None => Config::with_cases(default),
     }
 }
 
