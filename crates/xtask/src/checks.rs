@@ -134,8 +134,8 @@ fn tests(root: &Path, summary: &mut Summary) -> anyhow::Result<bool> {
 /// The suites with recorded answers, over three nodes to which all rows go whose keys these have: as they
 /// are, and as messages where each node has its part of the terms; and over three that meet by the network, where the store is only read.
 fn on_nodes(root: &Path, summary: &mut Summary) -> anyhow::Result<bool> {
-    let read = ["sparql_w3c", "reference_data"];
-    let all = ["sparql_w3c", "reference_data", "update_eval"];
+    let read = ["sparql_w3c::", "reference_data::"];
+    let all = ["sparql_w3c::", "reference_data::", "update_eval::"];
     let logical = ("JINDOU_NODES", "3");
     let mut ways = vec![
         (&all[..], vec![logical, ("JINDOU_FORKS", "1")]),
@@ -159,12 +159,9 @@ fn on_nodes(root: &Path, summary: &mut Summary) -> anyhow::Result<bool> {
     let mut held = true;
     for (tests, settings) in ways {
         let mut command = cargo(root);
-        command.args(["test", "--workspace", "--no-fail-fast"]);
-        for test in tests {
-            command.args(["--test", test]);
-        }
-        command.args(["--", "--show-output"]).envs(settings);
-        held &= run_tests(&mut command, summary)?;
+        command.args(["test", "--workspace", "--test", "published", "--"]);
+        command.args(tests).arg("--show-output").envs(settings);
+        held &= run_some_tests(&mut command, tests, summary)?;
     }
     Ok(held)
 }
@@ -191,6 +188,23 @@ pub(crate) fn run_tests(command: &mut Command, summary: &mut Summary) -> anyhow:
         summary.failed = 1;
     }
     Ok(held)
+}
+
+/// As [`run_tests`] of a program with these filters: it fails where they find fewer tests than they are, as a filter
+/// that finds none is one of a name that was changed.
+pub(crate) fn run_some_tests(
+    command: &mut Command,
+    filters: &[&str],
+    summary: &mut Summary,
+) -> anyhow::Result<bool> {
+    let before = summary.passed + summary.failed;
+    let held = run_tests(command, summary)?;
+    let ran = summary.passed + summary.failed - before;
+    let are_found = ran >= filters.len() as u64;
+    if !are_found {
+        println!("{ran} tests of {}", filters.join(" and "));
+    }
+    Ok(held && are_found)
 }
 
 pub(crate) fn print_summary(summary: &Summary, broken: &[&str]) {
