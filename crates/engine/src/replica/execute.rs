@@ -134,7 +134,13 @@ impl Writes {
                 state.waiting_bytes -= job.bytes();
                 job
             };
-            let executed = catch_unwind(AssertUnwindSafe(|| leader.execute(&job)));
+            let executed = catch_unwind(AssertUnwindSafe(|| {
+                let Some(inner) = leader.inner.upgrade() else {
+                    return Err(EngineError::Cancelled);
+                };
+                let options = job.options()?;
+                execute(&Database::within(inner), (&job.request, &job.body), options)
+            }));
             let executed = executed.unwrap_or(Err(EngineError::Internal));
             answer(&job, executed.map_err(Failed::from));
             let of = (job.link.to(), job.id);
@@ -180,45 +186,46 @@ fn too_many() -> Failed {
     }
 }
 
-impl Leader {
-    fn execute(&self, job: &Job) -> Result<Written, EngineError> {
-        let Some(inner) = self.inner.upgrade() else {
-            return Err(EngineError::Cancelled);
-        };
-        let database = Database::within(inner);
-        let options = job.options()?;
-        let body = |heads: &Vec<_>| documents(heads.clone(), &job.body).map_err(invalid);
-        match &job.request {
-            Request::Update { text } => {
-                let report = database.update_with(text, options)?;
-                Ok(Written::of(&report, true))
-            }
-            Request::WriteGraph {
-                graph,
-                replace,
-                documents,
-            } => {
-                let (graph, documents) = (name(graph.as_ref())?, sources(body(documents)?));
-                let report = match replace {
-                    true => database.replace_graph(graph.as_ref(), documents, &options)?,
-                    false => database.add_to_graph(graph.as_ref(), documents, &options)?,
-                };
-                Ok(Written::of(&report.update, report.existed))
-            }
-            Request::DropGraph { graph } => {
-                let report = database.drop_graph(name(graph.as_ref())?.as_ref(), &options)?;
-                Ok(Written::of(&report, true))
-            }
-            Request::WriteDataset { replace, documents } => {
-                let documents = sources(body(documents)?);
-                let report = match replace {
-                    true => database.replace_dataset(documents, &options)?,
-                    false => database.add_to_dataset(documents, &options)?,
-                };
-                Ok(Written::of(&report, true))
-            }
-            Request::ChangePrefixes { set, removed } => change_prefixes(&database, set, removed),
+/// Does what is asked for, with the documents of a body, at the node that leads.
+///
+/// # Errors
+/// As of what is done.
+pub(super) fn execute(
+    database: &Database,
+    (request, body): (&Request, &[u8]),
+    options: UpdateOptions,
+) -> Result<Written, EngineError> {
+    let body = |heads: &Vec<_>| documents(heads.clone(), body).map_err(invalid);
+    match request {
+        Request::Update { text } => {
+            let report = database.update_with(text, options)?;
+            Ok(Written::of(&report, true))
         }
+        Request::WriteGraph {
+            graph,
+            replace,
+            documents,
+        } => {
+            let (graph, documents) = (name(graph.as_ref())?, sources(body(documents)?));
+            let report = match replace {
+                true => database.replace_graph(graph.as_ref(), documents, &options)?,
+                false => database.add_to_graph(graph.as_ref(), documents, &options)?,
+            };
+            Ok(Written::of(&report.update, report.existed))
+        }
+        Request::DropGraph { graph } => {
+            let report = database.drop_graph(name(graph.as_ref())?.as_ref(), &options)?;
+            Ok(Written::of(&report, true))
+        }
+        Request::WriteDataset { replace, documents } => {
+            let documents = sources(body(documents)?);
+            let report = match replace {
+                true => database.replace_dataset(documents, &options)?,
+                false => database.add_to_dataset(documents, &options)?,
+            };
+            Ok(Written::of(&report, true))
+        }
+        Request::ChangePrefixes { set, removed } => change_prefixes(database, set, removed),
     }
 }
 

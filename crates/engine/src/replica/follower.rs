@@ -34,7 +34,7 @@ const MOST_OWED: usize = 8;
 
 /// A follower's part.
 pub(crate) struct Follower {
-    inner: Weak<Inner>,
+    pub(super) inner: Weak<Inner>,
     pub(super) group: Weak<Group>,
     pub(super) options: ReplicaOptions,
     pub(super) state: Mutex<State>,

@@ -10,13 +10,15 @@ use jindou_model::SnapshotNumber;
 use oxrdf::NamedNode;
 use parking_lot::MutexGuard;
 
+use super::Role;
+use super::execute::execute;
 use super::follower::{Follower, State, WriteState};
 use super::outcome::{Outcome, Written};
 use super::wire::{DocumentHead, Head, Request, WriteOptions};
 use crate::database::Inner;
 use crate::deadline::{Deadline, TURN_LOOK};
 use crate::prefixes::PrefixTable;
-use crate::{EngineError, GraphReport, UpdateOptions, UpdateReport};
+use crate::{Database, EngineError, GraphReport, UpdateOptions, UpdateReport};
 
 /// What is written for a graph, or for all of them.
 pub(crate) enum Target<'a> {
@@ -175,21 +177,51 @@ impl Follower {
             base: text_of(options.base.as_ref()),
             services: options.services.clone(),
         };
-        let written = self.ask(request, sent, body, &deadline)?;
+        let Some(written) = self.ask(&request, sent, body, &deadline)? else {
+            return self.write_anew(&request, (options, body), &deadline);
+        };
         self.wait_until_shown(SnapshotNumber(written.snapshot), &deadline)?;
         Ok(written)
     }
 
-    /// Has the leader execute a request: the next one, where another node takes the place of one that has not done it.
+    /// Does what no leader has done as the node's part has it now, which may be to lead.
+    fn write_anew(
+        &self,
+        request: &Request,
+        (options, body): (&UpdateOptions, &[&[u8]]),
+        deadline: &Deadline,
+    ) -> Result<Written, EngineError> {
+        let Some(inner) = self.inner.upgrade() else {
+            return Err(EngineError::Cancelled);
+        };
+        let options = UpdateOptions {
+            timeout: deadline.left()?,
+            ..options.clone()
+        };
+        execute(&Database::within(inner), (request, &body.concat()), options)
+    }
+
+    /// Whether this node has another part now: it leads, or did and follows again.
+    fn is_over(&self) -> bool {
+        let role = self.group.upgrade().map(|group| group.role());
+        match role.as_deref() {
+            Some(Role::Leader(_)) => true,
+            Some(Role::Follower(now)) => !std::ptr::eq(&raw const **now, self),
+            None => false,
+        }
+    }
+
+    /// Has the leader execute a request: the next one, where another node takes the place of one that has not done it. None
+    /// if this one has another part by then.
     fn ask(
         &self,
-        request: Request,
+        request: &Request,
         options: WriteOptions,
         body: &[&[u8]],
         deadline: &Deadline,
-    ) -> Result<Written, EngineError> {
+    ) -> Result<Option<Written>, EngineError> {
         let until = Instant::now() + self.options.wait;
-        let (request, options) = (Box::new(request), Box::new(options));
+        let (request, options) = (Box::new(request.clone()), Box::new(options));
         let mut head = Head::Write {
             id: 0,
             request,
@@ -201,8 +233,11 @@ impl Follower {
                 asked,
                 Err(EngineError::LeaderLost { .. } | EngineError::LeaderChanged)
             );
+            if is_undone && self.is_over() {
+                return Ok(None);
+            }
             if !is_undone || !self.waits_for_leader(until, deadline) {
-                return asked;
+                return asked.map(Some);
             }
             // It may not know yet that it does not lead, or this one which node does.
             let mut state = self.state.lock();

@@ -87,6 +87,9 @@ pub(super) enum Failed {
     TooLarge(String),
     InUse(String),
     NotFound(String),
+    /// It does not lead: nothing was done.
+    LeaderLost(String),
+    LeaderChanged,
     Other {
         class: LeaderErrorClass,
         message: String,
@@ -140,6 +143,8 @@ impl From<EngineError> for Failed {
             EngineError::Store(StoreError::TooLarge { reason }) => Self::TooLarge(reason),
             EngineError::InUse { message } => Self::InUse(message),
             EngineError::NotFound { what } => Self::NotFound(what),
+            EngineError::LeaderLost { node } => Self::LeaderLost(node),
+            EngineError::LeaderChanged => Self::LeaderChanged,
             error => Self::Other {
                 class: class_of(&error),
                 message: error.to_string(),
@@ -156,10 +161,9 @@ fn class_of(error: &EngineError) -> LeaderErrorClass {
         EngineError::Cluster(_) => LeaderErrorClass::Conflict,
         // It may have been done.
         EngineError::WriteUnknown { .. } => LeaderErrorClass::ElsewhereTimedOut,
-        EngineError::NoStack { .. }
-        | EngineError::ShardLost { .. }
-        | EngineError::LeaderChanged
-        | EngineError::LeaderLost { .. } => LeaderErrorClass::Unavailable,
+        EngineError::NoStack { .. } | EngineError::ShardLost { .. } => {
+            LeaderErrorClass::Unavailable
+        }
         EngineError::Service { source, .. } => match source {
             ServiceError::Unbound => LeaderErrorClass::Request,
             ServiceError::Timeout { .. } => LeaderErrorClass::ElsewhereTimedOut,
@@ -229,6 +233,8 @@ impl From<Failed> for EngineError {
             Failed::TooLarge(reason) => Self::Store(StoreError::TooLarge { reason }),
             Failed::InUse(message) => Self::InUse { message },
             Failed::NotFound(what) => Self::NotFound { what },
+            Failed::LeaderLost(node) => Self::LeaderLost { node },
+            Failed::LeaderChanged => Self::LeaderChanged,
             Failed::Other { class, message } => Self::AtLeader { class, message },
         }
     }
@@ -273,6 +279,8 @@ mod tests {
             EngineError::Forbidden { what: text() },
             EngineError::GraphAbsent { graph: text() },
             EngineError::GraphExists { graph: text() },
+            EngineError::LeaderLost { node: text() },
+            EngineError::LeaderChanged,
             EngineError::Ingest(IngestError::Syntax(document)),
             EngineError::Store(StoreError::TooLarge { reason: text() }),
             EngineError::Cluster("it is so"),

@@ -82,3 +82,25 @@ fn a_deposed_leader_keeps_what_it_may_give_up_in_its_log() {
     assert_eq!(held, contents(cluster.node(leader)));
     assert!(!format!("{held:?}").contains("http://e/s1>"), "{held:?}");
 }
+
+#[test]
+fn writes_that_wait_for_the_next_leader_are_done_wherever_that_is() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let mut cluster = Cluster::elected(folder.path(), 3, 7);
+    wait(&mut cluster, "all are in sync", are_in_sync);
+    let leader = cluster.leads().expect("one leads");
+    cluster.close(leader);
+    // One of both takes its place while they wait.
+    let others: Vec<usize> = (0..3).filter(|node| *node != leader).collect();
+    thread::scope(|scope| {
+        for node in &others {
+            let database = cluster.node(*node).clone();
+            scope.spawn(move || insert(&database, *node as u64).expect("another one leads soon"));
+        }
+    });
+    let now = cluster.leads().expect("one leads");
+    let held = format!("{:?}", contents(cluster.node(now)));
+    for node in others {
+        assert!(held.contains(&format!("http://e/s{node}>")), "{held}");
+    }
+}
