@@ -184,6 +184,38 @@ pub enum BenchError {
         /// What is wrong with it.
         reason: &'static str,
     },
+    /// Something that is waited for did not happen in time.
+    #[error("{what} within {seconds} s")]
+    Overdue {
+        /// What did not happen.
+        what: String,
+        /// How long it was waited for.
+        seconds: u64,
+    },
+    /// An update that was acknowledged is not there.
+    #[error(
+        "{lost} of {acknowledged} acknowledged updates are not at {place}, the one of {first} among them"
+    )]
+    UpdateLost {
+        /// Where it is not.
+        place: String,
+        /// How many are not.
+        lost: u64,
+        /// How many were acknowledged.
+        acknowledged: u64,
+        /// What one of them inserted.
+        first: String,
+    },
+    /// An update that was refused was made.
+    #[error("{made} updates that were refused were made at {place}, the one of {first} among them")]
+    UpdateNotRefused {
+        /// Where it is.
+        place: String,
+        /// How many are.
+        made: u64,
+        /// What one of them inserted.
+        first: String,
+    },
     /// A measuring thread ended early.
     #[error("a measuring thread panicked")]
     Thread,

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Bytes of an answer held at a time; a head or a line must fit.
 const BUFFER_BYTES: usize = 64 << 10;
 /// Bytes of a refusal's body that its error shows.
-const SAID_BYTES: usize = 256;
+pub(crate) const SAID_BYTES: usize = 256;
 /// How long an answer may keep silent.
 const SILENCE: Duration = Duration::from_secs(120);
 
@@ -82,15 +82,35 @@ pub fn query_request_with(host: SocketAddr, path: &str, query: &str, headers: &s
     .into_bytes()
 }
 
+/// A request that asks this server for an update.
+#[must_use]
+pub fn update_request(host: SocketAddr, path: &str, update: &str) -> Vec<u8> {
+    format!(
+        "POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/sparql-update\r\n\
+         Content-Length: {}\r\n\r\n{update}",
+        update.len()
+    )
+    .into_bytes()
+}
+
 impl Connection {
     /// Connects.
     ///
     /// # Errors
     /// What the system says.
     pub fn open(address: SocketAddr) -> Result<Self, HttpError> {
-        let stream = TcpStream::connect(address)?;
+        Self::open_within(address, SILENCE)
+    }
+
+    /// Connects to a server that may be lost: neither that nor any piece of an answer may take longer.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn open_within(address: SocketAddr, silence: Duration) -> Result<Self, HttpError> {
+        let stream = TcpStream::connect_timeout(&address, silence)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(SILENCE))?;
+        stream.set_read_timeout(Some(silence))?;
+        stream.set_write_timeout(Some(silence))?;
         Ok(Self::over(stream))
     }
 }

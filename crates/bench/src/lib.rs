@@ -12,6 +12,8 @@
 
 pub mod child;
 pub mod citybench;
+#[cfg(target_os = "linux")]
+pub mod cluster;
 pub mod data;
 pub mod emulate;
 mod error;

@@ -8,7 +8,7 @@ use jindou_datagen::lubm::{LightClass, LightLoad, LightQuery, Lubm};
 use jindou_engine::Database;
 
 use crate::BenchError;
-use crate::http::{Connection, query_request_with};
+use crate::http::{Connection, query_request, query_request_with};
 use crate::report::{ClassFigures, HttpLightFigures, LightFigures};
 use crate::run;
 use crate::serving::{QUERY_PATH, Serving};
@@ -134,6 +134,22 @@ pub(crate) fn requests(
         query_request_with(address, QUERY_PATH, &text, headers)
     };
     Ok((0..REQUESTS).map(draw).collect())
+}
+
+/// So many requests of all classes in turn, with constants drawn from this seed.
+pub(crate) fn mixed_requests(
+    address: SocketAddr,
+    data: Lubm,
+    seed: u64,
+    count: usize,
+) -> Result<Vec<Vec<u8>>, BenchError> {
+    let mut load = LightLoad::over(data, seed)?;
+    let classes = HTTP_CLASSES.into_iter().cycle().take(count);
+    let requests = classes.map(|class| {
+        let text = load.draw_of(class).text;
+        query_request(address, QUERY_PATH, &text)
+    });
+    Ok(requests.collect())
 }
 
 /// Drives each part on a thread of its own. Gives the number of answers.

@@ -11,6 +11,8 @@ use crate::BenchError;
 
 /// Where queries are sent.
 pub(crate) const QUERY_PATH: &str = "/sparql";
+/// Where updates are sent.
+pub(crate) const UPDATE_PATH: &str = "/update";
 
 /// A port that the system picks.
 const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);

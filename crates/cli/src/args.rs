@@ -16,9 +16,9 @@ use oxrdf::NamedNode;
 use crate::access_args::AccessArguments;
 use crate::allow::{AllowBroker, AllowLoad, AllowService, parse_broker, parse_load, parse_service};
 use crate::bench_args::{
-    BenchArguments, BenchChildArguments, EmulateArguments, GraphBenchArguments, HostileArguments,
-    LoadBenchArguments, MergeBenchArguments, NodesArguments, OperatorArguments, ScaleArguments,
-    ServedArguments, UpdateBenchArguments,
+    BenchArguments, BenchChildArguments, ClusterBenchArguments, EmulateArguments,
+    GraphBenchArguments, HostileArguments, LoadBenchArguments, MergeBenchArguments, NodesArguments,
+    OperatorArguments, ScaleArguments, ServedArguments, UpdateBenchArguments,
 };
 use crate::bench_stream_args::{
     CitybenchArguments, IngestBenchArguments, LsbenchBenchArguments, parse_rate,
@@ -831,6 +831,7 @@ pub(crate) enum BenchCommand {
     Served(ServedArguments),
     Nodes(NodesArguments),
     Load(LoadBenchArguments),
+    Cluster(ClusterBenchArguments),
     Emulate(EmulateArguments),
     Scale(ScaleArguments),
     Hostile(HostileArguments),

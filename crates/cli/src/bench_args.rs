@@ -11,6 +11,7 @@ use jindou_bench::merges::Scenario;
 use jindou_bench::operators::{DEFAULT_SETS, Family, UNIVERSITIES};
 use jindou_bench::scale::model::Link;
 
+use crate::cluster_args::MOST_NODES;
 use crate::values::{parse_count, parse_duration, parse_memory, parse_seconds};
 
 /// Measure transactions, INSERT DATA in batches, and queries after many updates on LUBM data
@@ -250,6 +251,81 @@ pub(crate) struct LoadBenchArguments {
         allow_negative_numbers = true
     )]
     pub(crate) rounds: NonZeroUsize,
+    /// Write the report as JSON to this file, too; `-` is standard output, instead of the tables
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Folder for data and stores
+    #[arg(long, value_name = "DIR", default_value = jindou_bench::data::DEFAULT_FOLDER)]
+    pub(crate) data: PathBuf,
+}
+
+/// Measure what copies of a store at several servers cost, and what happens when one of them is killed
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou bench cluster
+  jindou bench cluster --rounds 20 --universities 5
+
+Takes an etcd on the path, which is started for it (Debian's package etcd-server). One server, and then the nodes of a
+cluster, are processes that share the cores and the device of this machine. Measured are light queries and updates a second, also without
+one node; how long it takes after kill -9 of the leader, and of another node, until updates go on and until it has caught
+up; and the seven queries beside updates. An acknowledged update that a node lacks in the end is an error. Stores are
+kept under target/bench-data in the current folder for the time of the measurement. On Linux.")]
+pub(crate) struct ClusterBenchArguments {
+    /// How many universities
+    #[arg(
+        long,
+        default_value = "1",
+        value_name = "N",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) universities: NonZeroU32,
+    /// How many nodes
+    #[arg(
+        long,
+        default_value = "3",
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(2..=MOST_NODES),
+        allow_negative_numbers = true
+    )]
+    pub(crate) nodes: u32,
+    /// How often the leader is killed, and another node
+    #[arg(
+        long,
+        default_value = "5",
+        value_name = "N",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) rounds: NonZeroU32,
+    /// Clients of light queries, and then of updates of one triple, each with one request at a time
+    #[arg(
+        long,
+        default_value = "16",
+        value_name = "N",
+        value_parser = parse_count::<NonZeroUsize>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) clients: NonZeroUsize,
+    /// How long they ask, and how long they update, each time; and how long the seven queries are asked beside updates
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        value_parser = parse_seconds,
+        allow_negative_numbers = true,
+        default_value = "5"
+    )]
+    pub(crate) seconds: Duration,
+    /// Timed runs of each of the seven queries at least, the median of which counts
+    #[arg(
+        long,
+        value_name = "R",
+        default_value = "20",
+        value_parser = parse_count::<NonZeroUsize>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) runs: NonZeroUsize,
     /// Write the report as JSON to this file, too; `-` is standard output, instead of the tables
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,

@@ -9,8 +9,8 @@ use clap::{Args, Subcommand};
 use crate::args::ReadArguments;
 use crate::values::{parse_bytes, parse_count, parse_duration};
 
-/// Nodes that `jindou cluster dev` starts at most.
-const MOST_NODES: i64 = 16;
+/// Nodes that one command starts on this machine at most.
+pub(crate) const MOST_NODES: i64 = 16;
 
 /// Which node of which cluster a server is.
 #[derive(Debug, Clone, Args)]

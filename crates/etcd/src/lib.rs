@@ -25,6 +25,8 @@ mod client;
 mod error;
 mod lease;
 mod lines;
+#[cfg(unix)]
+mod local;
 mod options;
 mod secured;
 #[cfg(test)]
@@ -38,6 +40,8 @@ mod worker;
 pub use client::{Client, Expected, Listing, Status, Swap};
 pub use error::{Cause, Error};
 pub use lease::Lease;
+#[cfg(unix)]
+pub use local::LocalEtcd;
 pub use options::{Endpoints, Identity, MOST_ENDPOINTS, Options, TlsFiles, User};
 pub use transport::MOST_ANSWER_BYTES;
 pub use watch::{Event, Watch};

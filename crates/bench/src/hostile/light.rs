@@ -4,13 +4,12 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use jindou_datagen::lubm::{LightLoad, Lubm};
+use jindou_datagen::lubm::Lubm;
 
 use super::report::LightUnder;
 use crate::BenchError;
-use crate::http::{Connection, HttpError, query_request};
-use crate::light::HTTP_CLASSES;
-use crate::serving::QUERY_PATH;
+use crate::http::{Connection, HttpError};
+use crate::light::mixed_requests;
 use crate::timing::Timing;
 
 /// Connections, each with one query at a time.
@@ -54,7 +53,7 @@ fn run_while(
     goes_on: &(dyn Fn() -> bool + Sync),
 ) -> Result<LightUnder, BenchError> {
     let draws = (0..CONNECTIONS)
-        .map(|number| draw(address, data, SEED + number as u64))
+        .map(|number| mixed_requests(address, data, SEED + number as u64, DRAWN))
         .collect::<Result<Vec<_>, _>>()?;
     let parts: Vec<Part> = std::thread::scope(|scope| {
         let threads: Vec<_> = draws
@@ -91,16 +90,6 @@ fn run_while(
         failed,
         first_failure,
     })
-}
-
-fn draw(address: SocketAddr, data: Lubm, seed: u64) -> Result<Vec<Vec<u8>>, BenchError> {
-    let mut load = LightLoad::over(data, seed)?;
-    Ok((0..DRAWN)
-        .map(|number| {
-            let class = HTTP_CLASSES[number % HTTP_CLASSES.len()];
-            query_request(address, QUERY_PATH, &load.draw_of(class).text)
-        })
-        .collect())
 }
 
 fn drive(address: SocketAddr, requests: &[Vec<u8>], goes_on: &dyn Fn() -> bool) -> Part {

@@ -5,12 +5,9 @@ use std::net::SocketAddr;
 use jindou_engine::Database;
 
 use super::feed::Transaction;
-use crate::http::{Connection, HttpError, query_request};
-use crate::serving::QUERY_PATH;
+use crate::http::{Connection, HttpError, query_request, update_request};
+use crate::serving::{QUERY_PATH, UPDATE_PATH};
 use crate::{BenchError, run};
-
-/// Where updates are sent.
-const UPDATE_PATH: &str = "/update";
 
 /// By calls, or over a connection of its own.
 pub(super) enum Reach<'d> {
@@ -49,13 +46,7 @@ impl<'d> Reach<'d> {
                 }
             }
             Self::Served(connection, host) => {
-                let text = &transaction.text;
-                let head = format!(
-                    "POST {UPDATE_PATH} HTTP/1.1\r\nHost: {host}\r\n\
-                     Content-Type: application/sparql-update\r\nContent-Length: {}\r\n\r\n",
-                    text.len()
-                );
-                connection.send(&[head.as_bytes(), text.as_bytes()].concat())?;
+                connection.send(&update_request(*host, UPDATE_PATH, &transaction.text))?;
                 let mut said = Vec::new();
                 let answer = connection.receive(|piece| said.extend_from_slice(piece))?;
                 match answer.status {

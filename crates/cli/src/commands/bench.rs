@@ -24,9 +24,9 @@ use serde::Serialize;
 use super::bench_streams;
 use crate::args::BenchCommand;
 use crate::bench_args::{
-    BenchArguments, BenchChildArguments, EmulateArguments, FabricName, GraphBenchArguments,
-    HostileArguments, LoadBenchArguments, MergeBenchArguments, NodesArguments, OperatorArguments,
-    ScaleArguments, ServedArguments, UpdateBenchArguments,
+    BenchArguments, BenchChildArguments, ClusterBenchArguments, EmulateArguments, FabricName,
+    GraphBenchArguments, HostileArguments, LoadBenchArguments, MergeBenchArguments, NodesArguments,
+    OperatorArguments, ScaleArguments, ServedArguments, UpdateBenchArguments,
 };
 use crate::output;
 
@@ -39,6 +39,7 @@ pub(crate) fn run(command: BenchCommand) -> anyhow::Result<()> {
         BenchCommand::Served(arguments) => served(&arguments),
         BenchCommand::Nodes(arguments) => nodes(arguments),
         BenchCommand::Load(arguments) => load(arguments),
+        BenchCommand::Cluster(arguments) => cluster(arguments),
         BenchCommand::Emulate(arguments) => emulate(arguments),
         BenchCommand::Scale(arguments) => scale(arguments),
         BenchCommand::Updates(arguments) => updates(arguments),
@@ -157,6 +158,27 @@ fn load(arguments: LoadBenchArguments) -> anyhow::Result<()> {
     };
     let report = together::measure(&options, note)?;
     print_report(&report, arguments.json.as_deref())
+}
+
+#[cfg(target_os = "linux")]
+fn cluster(arguments: ClusterBenchArguments) -> anyhow::Result<()> {
+    let options = jindou_bench::cluster::Options {
+        universities: arguments.universities.get(),
+        folder: arguments.data,
+        nodes: arguments.nodes,
+        rounds: arguments.rounds.get(),
+        clients: arguments.clients.get(),
+        length: arguments.seconds,
+        runs: arguments.runs.get(),
+        program: std::env::current_exe().context("cannot find this program")?,
+    };
+    let report = jindou_bench::cluster::measure(&options, note)?;
+    print_report(&report, arguments.json.as_deref())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn cluster(_: ClusterBenchArguments) -> anyhow::Result<()> {
+    bail!("nodes of a cluster run on Linux only, for now")
 }
 
 /// How nodes reach each other, and how they are started where they are processes.

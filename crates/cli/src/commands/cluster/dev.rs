@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use jindou_bench::table::Table;
 use jindou_engine::PeerList;
+use jindou_etcd::LocalEtcd;
 use tempfile::TempDir;
 
-use super::dev_etcd::DevEtcd;
 use super::dev_node::{DevNode, NodeCommand};
 use super::dev_store;
 use crate::cluster_args::DevArguments;
@@ -60,7 +60,7 @@ pub(super) fn run(arguments: DevArguments) -> anyhow::Result<()> {
     let Some(location) = store(arguments, (folder.path(), names), (&send, &events))? else {
         return Ok(());
     };
-    let etcd = DevEtcd::start(folder.path())?;
+    let etcd = etcd(folder.path())?;
     let cluster = Cluster {
         command: NodeCommand {
             etcd: etcd.as_ref().map(|etcd| etcd.url().to_owned()),
@@ -100,6 +100,18 @@ fn store(
         Event::Store(prepared) => prepared.map(Some),
         Event::Signal | Event::Line(..) | Event::Ended(_) => Ok(None),
     }
+}
+
+/// An etcd for these nodes that has its data in the folder; none where there is none on the path, which is said.
+fn etcd(folder: &Path) -> anyhow::Result<Option<LocalEtcd>> {
+    let etcd = LocalEtcd::start(&folder.join("etcd")).context("cannot start etcd")?;
+    if etcd.is_none() {
+        note!(
+            "there is no etcd on the path: the first node takes all writes, and while it is away there are \
+             none; with one (Debian's package etcd-server), another node takes its place"
+        );
+    }
+    Ok(etcd)
 }
 
 /// Ports of the nodes, held until these are started: where they meet, and those of their HTTP servers.
@@ -174,7 +186,7 @@ struct Cluster {
     has_met: bool,
     send: Sender<Event>,
     events: Receiver<Event>,
-    _etcd: Option<DevEtcd>,
+    _etcd: Option<LocalEtcd>,
     _folder: TempDir,
 }
 

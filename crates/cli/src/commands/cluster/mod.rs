@@ -4,8 +4,6 @@
 #[cfg(target_os = "linux")]
 mod dev;
 #[cfg(target_os = "linux")]
-mod dev_etcd;
-#[cfg(target_os = "linux")]
 mod dev_node;
 #[cfg(target_os = "linux")]
 mod dev_store;

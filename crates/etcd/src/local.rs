@@ -1,37 +1,31 @@
-//! Which etcd keeps who leads the cluster of a first look? One that is started for it, where there is one on the path.
+//! How does a program get an etcd of its own? It starts the one that is on the path, which ends with it.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use anyhow::Context as _;
-
 /// Ends etcd when standard input does, as it does when this process ends, whatever ends that.
 const WITH_INPUT: &str = "etcd \"$@\" & cat; kill $!; wait";
 
-/// An etcd that ends when this is dropped.
-pub(super) struct DevEtcd {
+/// An etcd of one member on loopback. It ends when this is dropped, or this process ends.
+#[derive(Debug)]
+pub struct LocalEtcd {
     process: Child,
     url: String,
 }
 
-impl DevEtcd {
-    /// Starts one that has its data in a folder; none where there is no etcd, which is said.
+impl LocalEtcd {
+    /// Starts one that has its data in a folder, which stays; none where there is no etcd on the path. That it answers
+    /// is not waited for.
     ///
     /// # Errors
     /// No free ports, and a process that cannot be started.
-    pub(super) fn start(folder: &Path) -> anyhow::Result<Option<Self>> {
+    pub fn start(folder: &Path) -> io::Result<Option<Self>> {
         match Command::new("etcd").arg("--version").output() {
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                note!(
-                    "there is no etcd on the path: the first node takes all writes, and while it is away there are \
-                     none; with one (Debian's package etcd-server), another node takes its place"
-                );
-                return Ok(None);
-            }
-            Err(error) => return Err(error).context("etcd"),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
             Ok(_) => {}
         }
         let free = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
@@ -41,7 +35,7 @@ impl DevEtcd {
         drop((clients, peers));
         let process = Command::new("sh")
             .args(["-c", WITH_INPUT, "sh", "--data-dir"])
-            .arg(folder.join("etcd"))
+            .arg(folder)
             .args([
                 "--listen-client-urls",
                 &url,
@@ -58,27 +52,27 @@ impl DevEtcd {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // Ctrl-C at a terminal is for this process, which ends it after the nodes.
+            // Ctrl-C at a terminal is for this process, which ends it after whoever uses it.
             .process_group(0)
-            .spawn()
-            .context("cannot start etcd")?;
+            .spawn()?;
         Ok(Some(Self { process, url }))
     }
 
     /// Where it answers.
-    pub(super) fn url(&self) -> &str {
+    #[must_use]
+    pub fn url(&self) -> &str {
         &self.url
     }
 }
 
-fn at(listener: &TcpListener) -> anyhow::Result<String> {
+fn at(listener: &TcpListener) -> io::Result<String> {
     Ok(format!("http://{}", listener.local_addr()?))
 }
 
-impl Drop for DevEtcd {
+impl Drop for LocalEtcd {
     fn drop(&mut self) {
         drop(self.process.stdin.take());
-        // Its folder is removed after this.
+        // Its folder may be removed after this.
         let _ended = self.process.wait();
     }
 }
