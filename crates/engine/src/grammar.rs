@@ -92,7 +92,7 @@ mod tests {
                 base: base.clone(),
                 ..QueryOptions::default()
             };
-            let said = database.query_with(text, options).err().expect(text);
+            let said = database.query_with(text, options).expect_err(text);
             let checked = check_query(text, Some(BASE), PLENTY);
             assert_eq!(wrong(checked, text), said.to_string(), "{text}");
         }
@@ -101,7 +101,7 @@ mod tests {
                 base: base.clone(),
                 ..UpdateOptions::default()
             };
-            let said = database.update_with(text, options).err().expect(text);
+            let said = database.update_with(text, options).expect_err(text);
             let checked = check_update(text, Some(BASE), PLENTY);
             assert_eq!(wrong(checked, text), said.to_string(), "{text}");
         }

@@ -27,6 +27,9 @@ use crate::server::AbortOnDrop;
 
 /// How long a node may take to say how it is.
 const ANSWER_TIME: Duration = Duration::from_secs(2);
+/// Intervals after which a node is asked again that does not say how it is: wrong credentials that are tried more often
+/// would have it refuse those of clients, which come from the same address.
+const WITHHELD_INTERVALS: u32 = 10;
 /// The longest answer that is read.
 const MOST_ANSWER_BYTES: usize = 4 << 20;
 /// Nodes at most, whatever lists say.
@@ -141,12 +144,16 @@ impl Nodes {
         let mut is_first = true;
         loop {
             let said = self.ask(&node).await;
+            let wait = match said {
+                Said::Withheld(_) => self.config.interval * WITHHELD_INTERVALS,
+                Said::Nothing | Said::Told(_) | Said::Away(_) => self.config.interval,
+            };
             if self.take_in(&node, said) || is_first {
                 self.changed.notify_waiters();
             }
             is_first = false;
             tokio::select! {
-                () = tokio::time::sleep(self.config.interval) => {}
+                () = tokio::time::sleep(wait) => {}
                 () = node.ask_now.notified() => {}
             }
         }
