@@ -48,7 +48,7 @@ fn a_query_goes_to_the_node_with_the_fewest_under_way() {
         Some(parts) => Reply::Parts(head.clone(), parts),
         None => answer("200 OK", "", "a"),
     };
-    let (a, b, proxied) = two(slow, says_name("b"));
+    let (a, _b, proxied) = two(slow, says_name("b"));
     std::thread::scope(|scope| {
         // Where all have as many, the first one is the first.
         let asked = scope.spawn(|| proxied.query(QUERY));
