@@ -14,6 +14,7 @@ use std::fmt::{self, Display, Formatter};
 #[derive(Debug, Clone)]
 pub struct Table {
     columns: usize,
+    is_of_words: bool,
     rows: Vec<Vec<String>>,
 }
 
@@ -23,7 +24,17 @@ impl Table {
         let headings: Vec<String> = headings.into_iter().map(Into::into).collect();
         Self {
             columns: headings.len(),
+            is_of_words: false,
             rows: vec![headings],
+        }
+    }
+
+    /// The same with all columns aligned left.
+    #[must_use]
+    pub fn of_words(self) -> Self {
+        Self {
+            is_of_words: true,
+            ..self
         }
     }
 
@@ -50,11 +61,13 @@ impl Display for Table {
             let mut line = String::new();
             for (column, (cell, &width)) in row.iter().zip(&widths).enumerate() {
                 let padding = " ".repeat(width - cell.chars().count());
-                if column == 0 {
+                if column > 0 {
+                    line.push_str("  ");
+                }
+                if column == 0 || self.is_of_words {
                     line.push_str(cell);
                     line.push_str(&padding);
                 } else {
-                    line.push_str("  ");
                     line.push_str(&padding);
                     line.push_str(cell);
                 }
@@ -122,6 +135,8 @@ mod tests {
         let ends: Vec<usize> = text.lines().map(|line| line.chars().count()).collect();
         assert_eq!(ends, [25, 25, 25], "{text}");
         assert_eq!(text.lines().nth(2), Some("é          1,234,567   10"));
+        let words = table.of_words().to_string();
+        assert_eq!(words.lines().nth(2), Some("é          1,234,567  10"));
     }
 
     #[test]

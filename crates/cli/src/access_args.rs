@@ -105,7 +105,7 @@ pub(crate) fn check_open(address: SocketAddr, is_meant: bool) -> anyhow::Result<
     )
 }
 
-fn is_loopback(address: IpAddr) -> bool {
+pub(crate) fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
 

@@ -26,6 +26,7 @@ use crate::bench_stream_args::{
 use crate::cluster_args::{ClusterArguments, ClusterCommand};
 use crate::limit_args::LimitArguments;
 use crate::log_args::LogArguments;
+use crate::proxy_args::ProxyArguments;
 use crate::sources::{naming_variable, with_file, with_variables, without_empty};
 use crate::spill::SpillArguments;
 use crate::stream_args::{ServerArguments, StreamCommand};
@@ -81,6 +82,7 @@ pub(crate) enum Command {
     Demo(DemoArguments),
     #[command(subcommand)]
     Cluster(ClusterCommand),
+    Proxy(ProxyArguments),
     HashPassword(HashPasswordArguments),
     Health(HealthArguments),
     Completions(CompletionsArguments),
@@ -96,7 +98,11 @@ impl Arguments {
         let command = &self.command;
         matches!(
             command,
-            Command::Serve(_) | Command::Health(_) | Command::Stream(_)
+            Command::Serve(_)
+                | Command::Health(_)
+                | Command::Stream(_)
+                | Command::Proxy(_)
+                | Command::Cluster(ClusterCommand::Status(_))
         )
     }
 

@@ -4,10 +4,11 @@ use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use crate::args::ReadArguments;
-use crate::values::{parse_bytes, parse_count, parse_duration};
+use crate::stream_args::IdentityArguments;
+use crate::values::{parse_bytes, parse_count, parse_duration, parse_public_url};
 
 /// Nodes that one command starts on this machine at most.
 pub(crate) const MOST_NODES: i64 = 16;
@@ -74,10 +75,52 @@ A node of a cluster is a `jindou serve --location DIR --peers FILE --node NAME`.
 Examples:
   jindou cluster dev
   jindou cluster dev --location store --nodes 2
-  jindou cluster split --location store --peers nodes.toml --to parts")]
+  jindou cluster split --location store --peers nodes.toml --to parts
+  jindou cluster status http://10.0.0.1:7878")]
 pub(crate) enum ClusterCommand {
     Dev(DevArguments),
     Split(SplitArguments),
+    Status(StatusArguments),
+}
+
+/// Show the nodes of a running cluster: which are there, which one leads, and whether all copies are in sync
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou cluster status http://10.0.0.1:7878
+  JINDOU_USER=ann:secret jindou cluster status --format json https://a.example https://b.example
+
+Nodes that are not named are asked by the `http` of the list that any of the others has. It succeeds if all nodes are
+there and all copies in sync, and ends with status 1 and a line that says what is not, otherwise. Where nodes ask for
+credentials, it takes the role `read`.")]
+pub(crate) struct StatusArguments {
+    /// HTTP server of a node, as in http://10.0.0.1:7878; one is enough where the list of nodes has the others
+    #[arg(value_name = "URL", required = true, value_parser = parse_public_url)]
+    pub(crate) urls: Vec<String>,
+    /// How it is printed
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub(crate) format: StatusFormat,
+    /// How long a node may take to answer, as in 500ms
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "5s",
+        value_parser = parse_duration,
+        allow_negative_numbers = true
+    )]
+    pub(crate) timeout: Duration,
+    #[command(flatten)]
+    pub(crate) identity: IdentityArguments,
+}
+
+/// How the nodes of a cluster are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StatusFormat {
+    /// As a table
+    #[default]
+    Text,
+    /// As JSON
+    Json,
 }
 
 /// Split a store into parts, one for each node of a cluster that is only read: each has the edges and terms of the

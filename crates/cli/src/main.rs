@@ -37,6 +37,7 @@ mod notes;
 mod open;
 mod output;
 mod progress;
+mod proxy_args;
 mod sources;
 mod spill;
 mod stream_args;
@@ -83,6 +84,7 @@ fn main() -> ExitCode {
         Command::Generate(arguments) => commands::generate::run(arguments),
         Command::Bench(arguments) => commands::bench::run(arguments),
         Command::Demo(arguments) => commands::demo::run(arguments),
+        Command::Proxy(arguments) => commands::proxy::run(&arguments),
         Command::Cluster(command) => commands::cluster::run(command),
         Command::HashPassword(arguments) => commands::hash_password::run(&arguments),
         Command::Health(arguments) => commands::health::run(&arguments),

@@ -47,6 +47,13 @@ pub(crate) struct ServerArguments {
         value_parser = parse_public_url
     )]
     pub(crate) url: Option<String>,
+    #[command(flatten)]
+    pub(crate) identity: IdentityArguments,
+}
+
+/// How a server proves who it is, and who asks it.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct IdentityArguments {
     /// File of certificates in PEM: the server's own, or that of an authority that the server's leads to,
     /// instead of those of the web's authorities
     #[arg(long, value_name = "FILE", env = "JINDOU_CA", hide_env = true)]

@@ -33,6 +33,7 @@ mod document;
 mod error;
 mod fetch;
 mod gather;
+mod grammar;
 mod graph;
 mod graph_store;
 mod health;
@@ -80,6 +81,7 @@ pub use config::{
 pub use database::{DataMemory, Database};
 pub use delta::UpdateDelta;
 pub use error::{EngineError, LeaderErrorClass, TextPlace};
+pub use grammar::{Grammar, check_query, check_update};
 pub use graph_store::GraphReport;
 pub use health::Failure;
 pub use jindou_cluster::RemoteReads;

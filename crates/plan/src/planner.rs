@@ -18,7 +18,7 @@ use crate::prepared::Prepared;
 use crate::statistics::Statistics;
 
 /// Bytes of text above which a query is refused.
-const MAX_TEXT_BYTES: usize = 64 << 20;
+pub(crate) const MAX_TEXT_BYTES: usize = 64 << 20;
 /// Bytes of text above which a continuous query is refused, and an operation of an update that is no
 /// data: both are kept, or planned while nobody else may write.
 pub(crate) const MAX_KEPT_TEXT_BYTES: usize = 4 << 20;

@@ -24,7 +24,7 @@ use crate::update_convert::{Source, operation};
 
 /// Longest request in bytes. Data is read without recursion and not kept, so that it may be longer
 /// than a query; no other operation may.
-const MAX_UPDATE_BYTES: usize = 128 << 20;
+pub(crate) const MAX_UPDATE_BYTES: usize = 128 << 20;
 
 /// An update request (SPARQL 1.1 Update), to be executed as one transaction.
 ///

@@ -4,7 +4,7 @@
 use hyper::header::{HeaderMap, HeaderValue, VARY};
 use hyper::{Response, StatusCode};
 use jindou_engine::results::{Offer, negotiate};
-use jindou_engine::{Database, RemoteReads, ReplicaAgreement, ReplicaStatus};
+use jindou_engine::{Database, RemoteReads, ReplicaAgreement, ReplicaStatus, SnapshotNumber};
 use serde_json::{Value, json};
 
 use crate::body::Body;
@@ -29,6 +29,8 @@ pub(crate) struct ClusterNow {
     pub(crate) copy: Option<ReplicaStatus>,
     /// What the copies agree on, as far as it is known here.
     pub(crate) agreement: Option<ReplicaAgreement>,
+    /// What queries see here.
+    pub(crate) snapshot: SnapshotNumber,
 }
 
 /// A node of it.
@@ -89,6 +91,7 @@ impl ClusterNow {
             reads: database.remote_reads(),
             copy: database.replica_status(),
             agreement: database.replica_agreement(),
+            snapshot: database.snapshot_number(),
         })
     }
 
@@ -99,7 +102,7 @@ impl ClusterNow {
         away.map(|node| &*node.name).collect()
     }
 
-    fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         let is_here = |node: &&NodeNow| node.state == NodeState::Here;
         let here = self.nodes.iter().find(is_here).map(|node| &node.name);
         let RemoteReads {
@@ -118,6 +121,7 @@ impl ClusterNow {
         }
         json!({
             "node": here,
+            "snapshot": self.snapshot.0,
             "copy": copy,
             "shards": self.nodes.iter().map(|node| node.shards).sum::<usize>(),
             "nodes": self.nodes.iter().map(NodeNow::json).collect::<Vec<_>>(),
@@ -262,6 +266,7 @@ pub(crate) mod tests {
             },
             copy: None,
             agreement: None,
+            snapshot: SnapshotNumber(7),
         }
     }
 

@@ -69,7 +69,7 @@ impl Collector for Now {
 pub(crate) type Labels<'a, const N: usize> = [(&'static str, &'a str); N];
 
 /// Writes figures with their names, helps and labels.
-pub(crate) struct Figure<'a>(DescriptorEncoder<'a>);
+pub(crate) struct Figure<'a>(pub(crate) DescriptorEncoder<'a>);
 
 impl Figure<'_> {
     pub(crate) fn gauges<'a, V: EncodeGaugeValue, const N: usize>(

@@ -20,7 +20,7 @@ pub(crate) enum Operation {
 
 impl Operation {
     /// What the parameters of a URL and of a form say together.
-    fn of_form(encoded: &str, form: &str) -> Result<Self, Refusal> {
+    pub(crate) fn of_form(encoded: &str, form: &str) -> Result<Self, Refusal> {
         if names(encoded, "update") || names(form, "update") {
             let mut update = UpdateParameters::default();
             update.add(encoded)?;
@@ -55,6 +55,15 @@ impl Operation {
             None => Err(Refusal::bad_request("the parameter query is missing")),
         }
     }
+
+    /// The same with its text, which is a body.
+    pub(crate) fn with_text(mut self, text: String) -> Result<Self, Refusal> {
+        match &mut self {
+            Self::Query(parameters) => set_text(&mut parameters.query, text, "query")?,
+            Self::Update(parameters) => set_text(&mut parameters.update, text, "update")?,
+        }
+        Ok(self)
+    }
 }
 
 impl Service {
@@ -64,24 +73,43 @@ impl Service {
         request: Request<Incoming>,
     ) -> Result<(Operation, Option<Reservation>), Refusal> {
         let encoded = request.uri().query().unwrap_or_default().to_owned();
-        match &*media_type(&content_type(request.headers())?) {
-            "application/x-www-form-urlencoded" => {
+        let kind = media_type(&content_type(request.headers())?);
+        // What the URL says is looked at before anything is read.
+        match Posted::of(&kind, &encoded)? {
+            Posted::Form => {
                 self.receive_form(request, |form| Operation::of_form(&encoded, form))
                     .await
             }
+            Posted::Text(operation) => {
+                let (text, memory) = self.receive_text(request).await?;
+                Ok((operation.with_text(text)?, memory))
+            }
+        }
+    }
+}
+
+/// What a POST is, by its head.
+pub(crate) enum Posted {
+    /// A form, whose parameters say what it is.
+    Form,
+    /// A text, with what the URL says of it.
+    Text(Operation),
+}
+
+impl Posted {
+    /// By its media type and the parameters of its URL.
+    pub(crate) fn of(kind: &str, encoded: &str) -> Result<Self, Refusal> {
+        match kind {
+            "application/x-www-form-urlencoded" => Ok(Self::Form),
             "application/sparql-query" => {
                 let mut query = Parameters::default();
-                query.add(&encoded)?;
-                let (text, memory) = self.receive_text(request).await?;
-                set_text(&mut query.query, text, "query")?;
-                Ok((Operation::Query(query), memory))
+                query.add(encoded)?;
+                Ok(Self::Text(Operation::Query(query)))
             }
             "application/sparql-update" => {
                 let mut update = UpdateParameters::default();
-                update.add(&encoded)?;
-                let (text, memory) = self.receive_text(request).await?;
-                set_text(&mut update.update, text, "update")?;
-                Ok((Operation::Update(update), memory))
+                update.add(encoded)?;
+                Ok(Self::Text(Operation::Update(update)))
             }
             _ => Err(Refusal::new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -99,6 +127,26 @@ fn set_text(place: &mut Option<String>, text: String, what: &str) -> Result<(), 
         Some(_) => Err(Refusal::bad_request(format!(
             "the {what} is given in the URL and in the body"
         ))),
+    }
+}
+
+/// What is said of a text that is wrong, which was sent as a query.
+pub(crate) fn refused_query(is_update: bool, refusal: Refusal) -> Refusal {
+    match is_update && refusal.status == StatusCode::BAD_REQUEST {
+        true => refusal.with_advice(
+            "an update is sent as the parameter update, or as application/sparql-update",
+        ),
+        false => refusal,
+    }
+}
+
+/// What is said of a text that is wrong, which was sent as an update.
+pub(crate) fn refused_update(is_query: bool, refusal: Refusal) -> Refusal {
+    match is_query && refusal.status == StatusCode::BAD_REQUEST {
+        true => refusal.with_advice(
+            "this is a query; it is sent as the parameter query, or as application/sparql-query",
+        ),
+        false => refusal,
     }
 }
 

@@ -475,7 +475,7 @@ fn check(coding: Coding, done: io::Result<()>, keeper: &mut Keeper<'_>) -> Resul
 }
 
 /// Text is in UTF-8.
-fn check_charset(headers: &HeaderMap) -> Result<(), Refusal> {
+pub(crate) fn check_charset(headers: &HeaderMap) -> Result<(), Refusal> {
     let kind = content_type(headers)?;
     let mut parameters = kind.split(';').skip(1).filter_map(|p| p.split_once('='));
     let charset = parameters.find(|(name, _)| name.trim().eq_ignore_ascii_case("charset"));

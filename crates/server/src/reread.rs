@@ -38,6 +38,13 @@ impl RereadFiles {
         }
     }
 
+    /// Those of a certificate alone.
+    #[must_use]
+    pub fn of_tls(tls: Option<Tls>) -> Self {
+        let credentials = None;
+        Self { credentials, tls }
+    }
+
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -50,10 +50,10 @@ const LAST_LOOK: Duration = Duration::from_millis(1);
 const REREAD_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long a connection that is to give way may take to send what is left of its last answer.
-const LEAVE_GRACE: Duration = Duration::from_secs(1);
+pub(crate) const LEAVE_GRACE: Duration = Duration::from_secs(1);
 
 /// The smallest buffer that the HTTP library takes.
-const MIN_HEADER_BYTES: usize = 8192;
+pub(crate) const MIN_HEADER_BYTES: usize = 8192;
 
 /// Serves one database over HTTP.
 ///
@@ -77,6 +77,19 @@ pub struct Server {
 /// may allow less.
 const LEAST_BACKLOG: usize = 128;
 const MOST_BACKLOG: usize = 65_535;
+
+/// Listens at an address for as many connections as may be open.
+///
+/// # Errors
+/// [`ServerError::Bind`].
+pub(crate) fn listen_for(
+    address: SocketAddr,
+    max_connections: usize,
+) -> Result<TcpListener, ServerError> {
+    // A client that comes when more wait to be accepted tries again after a second.
+    let backlog = max_connections.clamp(LEAST_BACKLOG, MOST_BACKLOG);
+    listen(address, backlog as u32).map_err(|source| ServerError::Bind { address, source })
+}
 
 fn listen(address: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
     let socket = match address {
@@ -111,13 +124,7 @@ impl Server {
     /// # Errors
     /// [`ServerError::Bind`].
     pub async fn bind(&self) -> Result<TcpListener, ServerError> {
-        let address = self.config.address;
-        // A client that comes when more wait to be accepted tries again after a second.
-        let backlog = self
-            .config
-            .max_connections
-            .clamp(LEAST_BACKLOG, MOST_BACKLOG);
-        listen(address, backlog as u32).map_err(|source| ServerError::Bind { address, source })
+        listen_for(self.config.address, self.config.max_connections)
     }
 
     /// Serves connections until `shutdown` is done. Then no more are accepted, requests under way
@@ -209,7 +216,7 @@ impl Server {
 
     fn start_rereading(&self) -> Option<AbortOnDrop> {
         let files = RereadFiles::of(&self.config);
-        (!files.is_empty()).then(|| AbortOnDrop(tokio::spawn(reread(files))))
+        (!files.is_empty()).then(|| AbortOnDrop::new(tokio::spawn(reread(files))))
     }
 
     /// Keeps long work out of the way of light requests, if it is to be: where long bodies come in.
@@ -340,16 +347,16 @@ impl Server {
 }
 
 /// What comes before HTTP on a connection.
-struct Secure {
-    tls: Option<Tls>,
+pub(crate) struct Secure {
+    pub(crate) tls: Option<Tls>,
     /// How long a client may take for it.
-    limit: Duration,
+    pub(crate) limit: Duration,
 }
 
 impl Secure {
     /// A connection that is ready for HTTP; `None` where its client is gone, speaks no TLS though it should,
     /// or takes too long, and where the connection is to end.
-    async fn wire(
+    pub(crate) async fn wire(
         self,
         stream: StallGuard,
         peer: &Peer,
@@ -379,7 +386,7 @@ impl Secure {
 }
 
 /// Reads files again whenever they change. Those that cannot be used change nothing.
-async fn reread(files: RereadFiles) {
+pub(crate) async fn reread(files: RereadFiles) {
     let mut interval = tokio::time::interval(REREAD_INTERVAL);
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -400,7 +407,13 @@ async fn reread(files: RereadFiles) {
 }
 
 /// A task that ends when this is dropped.
-struct AbortOnDrop(JoinHandle<()>);
+pub(crate) struct AbortOnDrop(JoinHandle<()>);
+
+impl AbortOnDrop {
+    pub(crate) fn new(task: JoinHandle<()>) -> Self {
+        Self(task)
+    }
+}
 
 impl Drop for AbortOnDrop {
     fn drop(&mut self) {
@@ -411,7 +424,7 @@ impl Drop for AbortOnDrop {
 /// Keeps the system from taking megabytes of an answer that its client does not read: they would
 /// be memory that nobody counts, and copying them keeps others waiting. A client that reads fast
 /// has as much as before under way to it.
-fn bound_unsent(stream: &TcpStream) {
+pub(crate) fn bound_unsent(stream: &TcpStream) {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     if let Err(error) = socket2::SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_BYTES) {
         tracing::debug!(%error, "the system takes what it likes of an answer");
@@ -421,7 +434,7 @@ fn bound_unsent(stream: &TcpStream) {
 }
 
 /// Done at a moment, or never.
-async fn sleep_until(moment: Option<Instant>) {
+pub(crate) async fn sleep_until(moment: Option<Instant>) {
     match moment {
         Some(moment) => tokio::time::sleep_until(moment).await,
         None => std::future::pending().await,
@@ -429,7 +442,7 @@ async fn sleep_until(moment: Option<Instant>) {
 }
 
 /// The next connection, once there is room for it.
-async fn accept(
+pub(crate) async fn accept(
     listener: &TcpListener,
     connections: &Connections,
 ) -> (TcpStream, SocketAddr, Leave) {

@@ -26,7 +26,7 @@ use crate::events::Readers;
 use crate::execute::{Asked, Executor, Query};
 use crate::metrics::Rejected;
 use crate::metrics_now::Now;
-use crate::operation::Operation;
+use crate::operation::{Operation, refused_query, refused_update};
 use crate::origin::{Origins, check_names};
 use crate::protocol::{Parameters, UpdateParameters, begins_as_query, begins_as_update, names};
 use crate::queries::{Client, QueryId, Reason};
@@ -180,10 +180,7 @@ impl Service {
             }
             Route::Home | Route::Sparql if reads || request.method() == Method::POST => {
                 let is_home = route == Route::Home;
-                let asks = request.uri().query().unwrap_or_default();
-                // Any parameter is of a request that is not whole, but for those of links to the page.
-                let describes = asks.is_empty() || is_home && !names_operation(asks);
-                match reads && describes {
+                match reads && asks_nothing(is_home, request.uri().query().unwrap_or_default()) {
                     true if is_home => self.page(&request),
                     true => self.describe(&request),
                     false => self.sparql(request, client).await,
@@ -382,14 +379,7 @@ impl Service {
             true => self.executor.explain(query).await,
             false => self.executor.answer(query).await,
         };
-        answer.map_err(
-            |refusal| match is_update && refusal.status == StatusCode::BAD_REQUEST {
-                true => refusal.with_advice(
-                    "an update is sent as the parameter update, or as application/sparql-update",
-                ),
-                false => refusal,
-            },
-        )
+        answer.map_err(|refusal| refused_query(is_update, refusal))
     }
 
     /// A request that would change the database.
@@ -436,12 +426,7 @@ impl Service {
                     written_with(response, &report, id)
                 }
             }),
-            Err(refusal) if is_query && refusal.status == StatusCode::BAD_REQUEST => Err(refusal
-                .with_advice(
-                    "this is a query; it is sent as the parameter query, or as \
-                     application/sparql-query",
-                )),
-            Err(refusal) => Err(refusal),
+            Err(refusal) => Err(refused_update(is_query, refusal)),
         }
     }
 
@@ -487,7 +472,7 @@ impl Service {
 }
 
 /// To a client that connected when as many were connected as may be, and all of them busy.
-fn full() -> Refusal {
+pub(crate) fn full() -> Refusal {
     let message = "as many connections are busy as may be open; on this one /health and /metrics \
                    answer";
     Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).come_again(1)
@@ -524,6 +509,12 @@ impl Drop for Connected {
     fn drop(&mut self) {
         self.0.connections.fetch_sub(1, Relaxed);
     }
+}
+
+/// Whether a URL of an endpoint has no query: any parameter is of a request that is not whole, but for those of links
+/// to the page.
+pub(crate) fn asks_nothing(is_home: bool, encoded: &str) -> bool {
+    encoded.is_empty() || is_home && !names_operation(encoded)
 }
 
 /// Whether the parameters of a URL have a query or an update.

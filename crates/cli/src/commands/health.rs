@@ -20,8 +20,8 @@ pub(crate) fn run(arguments: &HealthArguments) -> anyhow::Result<()> {
         server.url = Some(listening.url());
         // Its certificate is for a name, and it is asked by an address of this machine. So it gets no
         // credentials, which it does not ask for here.
-        asking.trusts_any = listening.is_tls && server.ca.is_none();
-        (server.user, server.token) = (None, None);
+        asking.trusts_any = listening.is_tls && server.identity.ca.is_none();
+        (server.identity.user, server.identity.token) = (None, None);
     }
     let health = Client::asking(&server, asking)?.get("/health")?;
     output::print(&format!("{health}\n"))

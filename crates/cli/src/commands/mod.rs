@@ -13,6 +13,7 @@ pub(crate) mod health;
 pub(crate) mod load;
 pub(crate) mod manual;
 pub(crate) mod prefixes;
+pub(crate) mod proxy;
 pub(crate) mod query;
 pub(crate) mod serve;
 pub(crate) mod stats;

@@ -340,7 +340,8 @@ async fn stop(
     ended
 }
 
-fn cannot_listen(error: ServerError) -> anyhow::Error {
+/// The error with what to do about it.
+pub(super) fn cannot_listen(error: ServerError) -> anyhow::Error {
     match error {
         ServerError::Bind { address, source } => {
             let advice = match source.kind() {

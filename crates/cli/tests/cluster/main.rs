@@ -5,6 +5,7 @@ mod copied;
 mod elected;
 mod namespaces;
 mod parts;
+mod proxied;
 mod streams;
 mod together;
 
@@ -203,12 +204,17 @@ impl Node {
     }
 
     /// Waits until a server that is started serves.
-    fn of(mut command: Command) -> Self {
+    fn of(command: Command) -> Self {
+        Self::started(command, "serving at ")
+    }
+
+    /// Waits until a program that is started says where it serves, behind this.
+    fn started(mut command: Command, saying: &'static str) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let lines = Lines::of(child.stderr.take().unwrap());
         let process = Process(child);
         let url = lines.wait_for("it serves", |line| {
-            let rest = line.strip_prefix("serving at ")?;
+            let rest = line.strip_prefix(saying)?;
             Some(rest.split_once("/ ")?.0.to_owned())
         });
         Self {

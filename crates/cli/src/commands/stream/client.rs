@@ -5,13 +5,14 @@
 
 use std::io::Read as _;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use rustls::CertificateError;
 use rustls::pki_types::CertificateDer;
+use rustls::{CertificateError, ClientConfig, RootCertStore};
 use serde::Deserialize;
 use serde_json::Value;
 use ureq::http::{Request, Response, header};
@@ -21,7 +22,7 @@ use ureq::{Agent, AsSendBody, Body, BodyReader};
 use super::secured;
 use super::trust::trusting;
 use crate::failure::{WrongQuery, excerpt};
-use crate::stream_args::{DEFAULT_URL, ServerArguments};
+use crate::stream_args::{DEFAULT_URL, IdentityArguments, ServerArguments};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a server may do nothing that is asked for something,
@@ -110,12 +111,8 @@ impl Client {
             let any = TlsConfig::builder().disable_verification(true);
             config = config.tls_config(any.build());
         }
-        let agent = match &server.ca {
-            Some(file) => {
-                let tls = certificates(file).and_then(trusting);
-                let tls = tls.with_context(|| format!("--ca {}", file.display()))?;
-                secured::agent(config.build(), tls)
-            }
+        let agent = match &server.identity.ca {
+            Some(file) => secured::agent(config.build(), trusting_file(file)?),
             None => config.build().new_agent(),
         };
         let url = server.url.as_deref().unwrap_or(DEFAULT_URL);
@@ -123,7 +120,7 @@ impl Client {
             agent,
             url: url.to_owned(),
             is_default: url == DEFAULT_URL,
-            authorization: authorization(server),
+            authorization: authorization(&server.identity),
             patience: asking.patience,
         })
     }
@@ -332,8 +329,31 @@ fn certificates(file: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {
     Ok(found)
 }
 
+/// What a connection is made with that trusts the certificates of a file alone.
+fn trusting_file(file: &Path) -> anyhow::Result<Arc<ClientConfig>> {
+    let tls = certificates(file).and_then(trusting);
+    tls.with_context(|| format!("--ca {}", file.display()))
+}
+
+/// What a connection is made with that trusts what was named, or the web's authorities.
+///
+/// # Errors
+/// A file of certificates that cannot be used.
+pub(crate) fn trust(identity: &IdentityArguments) -> anyhow::Result<Arc<ClientConfig>> {
+    if let Some(file) = &identity.ca {
+        return trusting_file(file);
+    }
+    let roots = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
+    let roots = RootCertStore { roots };
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(rustls::ALL_VERSIONS)?
+        .with_root_certificates(roots);
+    Ok(Arc::new(config.with_no_client_auth()))
+}
+
 /// Who asks, as a header says it.
-fn authorization(server: &ServerArguments) -> Option<String> {
+pub(crate) fn authorization(server: &IdentityArguments) -> Option<String> {
     let of_user = |user: &String| format!("Basic {}", STANDARD.encode(user));
     let of_token = |token: &String| format!("Bearer {token}");
     let token = server.token.as_ref().map(of_token);
@@ -403,9 +423,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let server = ServerArguments {
             url: Some(format!("http://{}", listener.local_addr().expect("a port"))),
-            ca: None,
-            user: None,
-            token: None,
+            identity: IdentityArguments::default(),
         };
         let client = Client::asking(
             &server,

@@ -22,7 +22,7 @@ use flate2::bufread::MultiGzDecoder;
 use jindou_engine::ingest::Compression;
 
 use crate::stream_args::StreamCommand;
-pub(crate) use client::{Asking, Client};
+pub(crate) use client::{Asking, Client, authorization, trust};
 
 /// The media type of lines of time, tab and statement.
 const LINES: &str = "text/tab-separated-values";
