@@ -249,12 +249,12 @@ fn transaction(update: Update) -> String {
     );
     for visitor in 0..VISITORS {
         let next = visitor + 1;
-        write!(
+        writeln!(
             text,
             "n:v{visitor} a <http://example.org/Visitor> ; ub:memberOf n:d ; ub:worksFor n:d ; \
              ub:name \"Visitor {visitor} of {update}\" ; ub:emailAddress \"v{visitor}@{update}\" ; \
              ub:telephone \"xxx-xxx-xxxx\" ; ub:advisor n:v{next} ; ub:takesCourse n:c{visitor} ; \
-             ub:teacherOf n:c{next} .\n"
+             ub:teacherOf n:c{next} ."
         )
         .expect("a string takes any text");
     }
