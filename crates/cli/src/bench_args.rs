@@ -308,7 +308,8 @@ pub(crate) struct ClusterBenchArguments {
         allow_negative_numbers = true
     )]
     pub(crate) clients: NonZeroUsize,
-    /// How long they ask, and how long they update, each time; and how long the seven queries are asked beside updates
+    /// How long they ask, and how long they update, each time; and how long the seven queries are asked, alone and beside
+    /// updates
     #[arg(
         long,
         value_name = "SECONDS",

@@ -128,6 +128,11 @@ impl Client {
         }
     }
 
+    /// Ends the connection: the server has been killed.
+    pub(super) fn disconnect(&mut self) {
+        self.connection = None;
+    }
+
     /// Sends a request. What becomes of it, though it could not be sent, is [received](Self::receive) later.
     pub(super) fn send(&mut self, request: &[u8]) {
         self.unsent = self.try_send(request).err();

@@ -58,7 +58,8 @@ impl Load {
     fn send(
         &self,
         (server, is_update, pace): (usize, bool, Duration),
-        mut request: impl FnMut() -> Outcome,
+        mut client: Client,
+        mut request: impl FnMut(&mut Client) -> Outcome,
     ) -> Vec<Sample> {
         // What is measured is how long the server takes, not this thread's waiting for a core; older systems know no
         // short turns.
@@ -70,7 +71,7 @@ impl Load {
             due = (due + pace).max(Instant::now());
             if self.is_up[server].load(Relaxed) {
                 let begun = Instant::now();
-                let outcome = request();
+                let outcome = request(&mut client);
                 let ended = Instant::now();
                 if is_update && outcome == Outcome::Done {
                     self.acknowledged_us.fetch_max(self.us(begun), Relaxed);
@@ -82,6 +83,8 @@ impl Load {
                     ended,
                     outcome,
                 });
+            } else {
+                client.disconnect();
             }
             thread::sleep(due.saturating_duration_since(Instant::now()));
         }
@@ -108,23 +111,25 @@ pub(super) fn measure(
         let mut clients = Vec::new();
         for (server, address) in addresses.iter().enumerate() {
             for number in 0..ASKING {
-                let (load, mut client) = (&load, Client::of(*address));
+                let (load, client) = (&load, Client::of(*address));
                 let requests = &requests[server];
                 let mut next = requests
                     .iter()
                     .cycle()
                     .skip(number * requests.len() / ASKING);
                 clients.push(scope.spawn(move || {
-                    load.send((server, false, QUERY_PACE), || {
+                    load.send((server, false, QUERY_PACE), client, |client| {
                         client.ask(next.next().expect("a cycle over some requests"))
                     })
                 }));
             }
             for _ in 0..UPDATING {
-                let (load, mut client) = (&load, Client::of(*address));
+                let (load, client) = (&load, Client::of(*address));
                 let mut updates = ledger.updates();
                 clients.push(scope.spawn(move || {
-                    load.send((server, true, UPDATE_PACE), || client.update(&mut updates))
+                    load.send((server, true, UPDATE_PACE), client, |client| {
+                        client.update(&mut updates)
+                    })
                 }));
             }
         }

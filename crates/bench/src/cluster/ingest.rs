@@ -90,7 +90,7 @@ pub(super) struct Asking<'a> {
     pub(super) rows: &'a [u64],
     /// How often each is asked at least,
     pub(super) runs: usize,
-    /// and for how long beside updates.
+    /// and for how long, alone and beside updates.
     pub(super) length: Duration,
 }
 
@@ -104,7 +104,7 @@ pub(super) fn measure(
     let mut asked = Asked::of(asking);
     asked.ask(asking.addresses.len() * WARM_UPS, Duration::ZERO)?;
     asked.forget();
-    asked.ask(asking.runs, Duration::ZERO)?;
+    asked.ask(asking.runs, asking.length)?;
     let quiet = asked.forget();
     let is_over = AtomicBool::new(false);
     let (time, inserted) = thread::scope(|scope| {

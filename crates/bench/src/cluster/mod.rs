@@ -58,7 +58,8 @@ pub struct Options {
     pub rounds: u32,
     /// Clients of light queries, and then of updates, each with one request at a time.
     pub clients: usize,
-    /// How long they ask, and how long they update; and how long queries are asked beside updates at least.
+    /// How long they ask, and how long they update; and how long the seven queries are asked at least, alone and beside
+    /// updates.
     pub length: Duration,
     /// Timed runs of each of the seven queries at least.
     pub runs: usize,

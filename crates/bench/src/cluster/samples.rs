@@ -149,20 +149,22 @@ pub(super) struct Round {
     pub(super) whole: Instant,
 }
 
-/// The figures of these kills.
+/// The figures of these kills, from requests in any order.
 pub(super) fn report(rounds: &[Round], samples: &[Sample]) -> FailureReport {
-    let of = |led: bool| {
-        let rounds: Vec<Round> = (rounds.iter().copied())
-            .filter(|round| round.led == led)
-            .collect();
-        failures(&rounds, samples)
-    };
+    let mut around = vec![Vec::new(); rounds.len()];
     let mut between = Requests::default();
     for sample in samples {
-        if !rounds.iter().any(|round| round.is_around(sample)) {
-            between.note(sample, None);
+        // One that outlasts all of a round is of no other: it began there.
+        match rounds.iter().position(|round| round.is_around(sample)) {
+            Some(round) if rounds[round].victim == sample.server => {}
+            Some(round) => around[round].push(sample),
+            None => between.note(sample, None),
         }
     }
+    let of = |led: bool| {
+        let both = rounds.iter().zip(&around);
+        failures(both.filter(|(round, _)| round.led == led).collect())
+    };
     FailureReport {
         leader: of(true),
         follower: of(false),
@@ -170,26 +172,26 @@ pub(super) fn report(rounds: &[Round], samples: &[Sample]) -> FailureReport {
     }
 }
 
-fn failures(rounds: &[Round], samples: &[Sample]) -> Failures {
+/// Those of rounds, each with what was sent to the other nodes.
+fn failures(rounds: Vec<(&Round, &Vec<&Sample>)>) -> Failures {
     let mut others = Requests::default();
     let mut longest = Vec::new();
-    for round in rounds {
+    for (round, samples) in &rounds {
         let mut of_round = Requests::default();
-        for sample in samples.iter().filter(|sample| round.is_of_others(sample)) {
+        for sample in *samples {
             of_round.note(sample, None);
             others.note(sample, Some(round.killed));
         }
         longest.push(of_round.longest_query_ms);
     }
-    let acknowledged = rounds
-        .iter()
-        .filter_map(|round| round.acknowledged(samples));
+    let acknowledged = (rounds.iter()).filter_map(|(round, samples)| round.acknowledged(samples));
+    let all = || rounds.iter().map(|(round, _)| round);
     Failures {
-        noticed_ms: Spread::of_times(rounds.iter().map(|round| round.noticed)),
+        noticed_ms: Spread::of_times(all().map(|round| round.noticed)),
         acknowledged_ms: Spread::of_times(acknowledged),
         longest_query_ms: Spread::of(longest),
-        in_sync_ms: Spread::of_times(rounds.iter().map(|round| round.in_sync)),
-        missed: Spread::of(rounds.iter().map(|round| round.missed as f64)),
+        in_sync_ms: Spread::of_times(all().map(|round| round.in_sync)),
+        missed: Spread::of(all().map(|round| round.missed as f64)),
         others,
     }
 }
@@ -200,18 +202,10 @@ impl Round {
         sample.ended >= self.killed && sample.begun <= self.whole
     }
 
-    /// Whether it was, at another node.
-    fn is_of_others(&self, sample: &Sample) -> bool {
-        sample.server != self.victim && self.is_around(sample)
-    }
-
-    /// How long it took until the first update was acknowledged that was sent after the kill.
-    fn acknowledged(&self, samples: &[Sample]) -> Option<Duration> {
-        let is_next = |sample: &&Sample| {
-            sample.is_update
-                && sample.outcome == Outcome::Done
-                && sample.begun >= self.killed
-                && self.is_of_others(sample)
+    /// How long it took until the first update was acknowledged, of those sent to others, that was sent after the kill.
+    fn acknowledged(&self, samples: &[&Sample]) -> Option<Duration> {
+        let is_next = |sample: &&&Sample| {
+            sample.is_update && sample.outcome == Outcome::Done && sample.begun >= self.killed
         };
         let ends = samples.iter().filter(is_next).map(|sample| sample.ended);
         ends.min().map(|ended| ended.duration_since(self.killed))
@@ -267,6 +261,10 @@ mod tests {
         }
     }
 
+    fn report_of(rounds: &[Round], sample: Sample) -> FailureReport {
+        report(rounds, &[sample])
+    }
+
     fn origin() -> Instant {
         static ORIGIN: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
         *ORIGIN.get_or_init(Instant::now)
@@ -316,5 +314,15 @@ mod tests {
         assert_eq!((report.between.queries, report.between.updates), (1, 1));
         assert_eq!(report.between.updates_failed.count(), 1);
         assert_eq!(report.follower.noticed_ms.count, 0);
+        let mut next = round;
+        (next.led, next.victim) = (false, 1);
+        next.killed = origin() + Duration::from_millis(7_000);
+        next.whole = origin() + Duration::from_millis(9_000);
+        let report = report_of(
+            &[round, next],
+            sample(2, true, (1_900, 8_000), refused(503)),
+        );
+        let failed = [&report.leader, &report.follower].map(|it| it.others.updates_failed.count());
+        assert_eq!(failed, [1, 0], "it is of the kill that it began after");
     }
 }
