@@ -232,3 +232,93 @@ fn what_a_proxy_cannot_use_is_told_on_one_line() {
         assert!(said.contains(part), "{options:?}: {said}");
     }
 }
+
+/// A certificate of this machine and its key, and a token that may read.
+fn secure(folder: &Path) -> String {
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    std::fs::write(folder.join("c.pem"), made.cert.pem()).unwrap();
+    std::fs::write(folder.join("k.pem"), made.signing_key.serialize_pem()).unwrap();
+    let mut command = jindou(folder);
+    command.args([
+        "hash-password",
+        "--name",
+        "bot",
+        "--role",
+        "read",
+        "--token",
+    ]);
+    let made = command.output().unwrap();
+    std::fs::write(folder.join("credentials"), &made.stdout).unwrap();
+    let said = said(&made);
+    said.trim().rsplit(' ').next().unwrap().to_owned()
+}
+
+/// Asks over TLS, with this token.
+fn ask_secured(url: &str, token: &str) -> u16 {
+    let any = ureq::tls::TlsConfig::builder().disable_verification(true);
+    let config = ureq::Agent::config_builder().http_status_as_error(false);
+    let agent: ureq::Agent = config.tls_config(any.build()).build().into();
+    let request = agent.get(format!("{url}/query?query=ASK+%7B%7D"));
+    let request = request.header("Authorization", format!("Bearer {token}"));
+    request.call().unwrap().status().as_u16()
+}
+
+#[test]
+fn nodes_that_speak_tls_and_ask_for_credentials_are_reached() {
+    let folder = folder();
+    let at = folder.path();
+    let token = secure(at);
+    let tls = ["--tls-certificate", "c.pem", "--tls-key", "k.pem"];
+    let node = Node::start(
+        at,
+        "a",
+        &[&tls[..], &["--credentials", "credentials"]].concat(),
+    );
+    assert!(node.url.starts_with("https://"), "{}", node.url);
+    let proxy = |with_token: bool| {
+        let mut command = jindou(at);
+        command.env_remove("JINDOU_TOKEN").env_remove("JINDOU_USER");
+        command
+            .args(["proxy", "--bind", "127.0.0.1:0", "--ca", "c.pem", &node.url])
+            .args(tls);
+        if with_token {
+            command.env("JINDOU_TOKEN", &token);
+        }
+        Node::started(command, "a proxy at ")
+    };
+    let knowing = proxy(true);
+    assert!(knowing.url.starts_with("https://"), "{}", knowing.url);
+    knowing.lines.wait_for("it finds the node", |line| {
+        (line == "nodes that are there: a").then_some(())
+    });
+    // Clients have credentials of their own.
+    assert_eq!(ask_secured(&knowing.url, &token), 200);
+    assert_eq!(ask_secured(&knowing.url, "other"), 401);
+    let unknown = proxy(false);
+    unknown.lines.wait_for("it says what it lacks", |line| {
+        let is_it =
+            line.starts_with("warning: ") && line.contains("401") && line.contains("--token");
+        is_it.then_some(())
+    });
+    assert_eq!(ask_secured(&unknown.url, &token), 200);
+    let status = |variable: &str| {
+        let mut command = jindou(at);
+        command
+            .env_remove("JINDOU_TOKEN")
+            .env_remove("JINDOU_USER")
+            .env(variable, &token);
+        command.args(["cluster", "status", "--ca", "c.pem", &node.url]);
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    };
+    let told = status("JINDOU_TOKEN");
+    assert!(
+        told.lines()
+            .any(|row| row.starts_with("a ") && row.contains(" here ")),
+        "{told}"
+    );
+    let told = status("JINDOU_OTHER");
+    assert!(
+        told.contains("401") || told.contains("credentials"),
+        "{told}"
+    );
+}
