@@ -263,12 +263,15 @@ mod tests {
     const UPDATE: (&str, &str) = ("content-type", "application/sparql-update");
     const PAGE: (&str, &str) = ("origin", "https://a.example");
 
-    /// What a request is taken for; the status, place and text of what is wrong.
+    /// Status, line and column, and text of what is wrong.
+    type Wrong = (u16, Option<(u64, Option<u64>)>, String);
+
+    /// What a request is taken for, or what is wrong with it.
     fn asked(
         (method, uri): (&str, &str),
         headers: &[(&str, &str)],
         body: impl Into<Bytes>,
-    ) -> Result<Asked, (u16, Option<(u64, Option<u64>)>, String)> {
+    ) -> Result<Asked, Wrong> {
         let mut request = Request::builder().method(method).uri(uri);
         request = request.header(HOST, "db.example");
         for (name, value) in headers {

@@ -343,7 +343,7 @@ pub(crate) fn trust(identity: &IdentityArguments) -> anyhow::Result<Arc<ClientCo
     if let Some(file) = &identity.ca {
         return trusting_file(file);
     }
-    let roots = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
+    let roots = webpki_roots::TLS_SERVER_ROOTS.to_vec();
     let roots = RootCertStore { roots };
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
