@@ -202,6 +202,8 @@ pub(crate) fn start_anew(anew: Anew) -> anyhow::Error {
     let error = Command::new(program)
         .args(given.filter(|argument| argument != COPY_ANEW))
         .args((anew == Anew::Copied).then_some(COPY_ANEW))
+        // It was asked for once.
+        .env_remove("JINDOU_COPY_ANEW")
         .exec();
     anyhow::Error::new(error).context("cannot start anew")
 }

@@ -54,7 +54,24 @@ impl Partial {
         Self::begin_beside(place)
     }
 
-    /// A new directory on its way to `place`, where a store may be, which [gives way](Self::replace) to it.
+    /// A new directory on its way to `place`, where a store may be, which [gives way](Self::replace) to it. Where the place is
+    /// a symbolic link, what it leads to is the place.
+    ///
+    /// # Errors
+    /// [`StoreError::NotEmpty`] for a directory of other things; a place that has no name or is a mount point, and what the
+    /// operating system says.
+    #[cfg(target_os = "linux")]
+    pub fn begin_in_place_of(place: &Path) -> Result<Self, StoreError> {
+        let place = match fs::symlink_metadata(place) {
+            Ok(_) => fs::canonicalize(place).map_err(|source| failed(place, source))?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => place.to_owned(),
+            Err(source) => return Err(failed(place, source)),
+        };
+        check_gives_way(&place)?;
+        Self::begin_beside(&place)
+    }
+
+    /// A new directory on its way to `place`.
     ///
     /// # Errors
     /// A place that has no name, and what the operating system says.
@@ -129,12 +146,7 @@ impl Partial {
     pub fn replace(mut self) -> Result<(), StoreError> {
         use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-        let is_free = match fs::read_dir(&self.place) {
-            Ok(mut entries) => entries.next().is_none(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => true,
-            Err(source) => return Err(failed(&self.place, source)),
-        };
-        if is_free {
+        if !check_gives_way(&self.place)? {
             return self.finish();
         }
         let before = Directory::lock(&self.place)?;
@@ -167,6 +179,37 @@ impl Partial {
         }
         sync(path)
     }
+}
+
+/// Whether a store is in a place, which may give it to another one; nothing else does, but an empty directory.
+#[cfg(target_os = "linux")]
+fn check_gives_way(place: &Path) -> Result<bool, StoreError> {
+    use std::os::unix::fs::MetadataExt as _;
+
+    let is_free = match fs::read_dir(place) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(source) => return Err(failed(place, source)),
+    };
+    let device = |path: &Path| {
+        let metadata = fs::metadata(path).map_err(|source| failed(path, source))?;
+        Ok::<_, StoreError>(metadata.dev())
+    };
+    if device(place)? != device(&place.join(".."))? {
+        let text = "it is a mount point, which can give its name to no other directory: name a directory in it";
+        return Err(failed(
+            place,
+            io::Error::new(io::ErrorKind::ResourceBusy, text),
+        ));
+    }
+    if is_free {
+        return Ok(false);
+    }
+    drop(Directory::open(place).map_err(|error| match error {
+        StoreError::NotAStore { path } => StoreError::NotEmpty { path },
+        error => error,
+    })?);
+    Ok(true)
 }
 
 fn sync(path: &Path) -> Result<(), StoreError> {
@@ -223,15 +266,15 @@ fn remove_leftovers(parent: &Path, prefix: &OsStr) {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
-    use crate::History;
-    use jindou_model::SnapshotNumber;
 
-    /// A place with a store in it, as far as a directory knows, and a file that says which.
-    fn begun(partial: &Partial, name: &str) {
-        let directory = partial.directory();
-        let history = History::default().with_run(SnapshotNumber(1), true);
-        history.write(directory).expect("there is room");
-        fs::write(directory.path().join("name"), name).expect("there is room");
+    /// A directory on its way to a place, with a store in it that has nothing, and a file that says which it is.
+    fn begun(place: &Path, name: &str) -> Result<Partial, StoreError> {
+        let partial = Partial::begin_in_place_of(place)?;
+        let base = crate::bulk::build(Vec::new(), 0).expect("it is small");
+        let number = jindou_model::SnapshotNumber(1);
+        crate::DurableStore::write_new(partial.directory(), &base, number)?;
+        fs::write(partial.directory().path().join("name"), name).expect("there is room");
+        Ok(partial)
     }
 
     fn name(place: &Path) -> String {
@@ -247,8 +290,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("there is room");
         let place = folder.path().join("store");
         for round in ["absent", "taken", "taken again"] {
-            let partial = Partial::begin_beside(&place).expect("there is room");
-            begun(&partial, round);
+            let partial = begun(&place, round).expect("there is room");
             partial.replace().expect("nobody has it open");
             assert_eq!(name(&place), round);
             assert_eq!(entries(folder.path()), 1, "what was there is gone");
@@ -257,23 +299,63 @@ mod tests {
         assert!(Partial::begin(&place).is_err(), "it is taken");
         fs::remove_dir_all(&place).expect("it is a folder");
         fs::create_dir(&place).expect("there is room");
-        let partial = Partial::begin_beside(&place).expect("there is room");
-        begun(&partial, "empty");
+        let partial = begun(&place, "empty").expect("there is room");
         partial.replace().expect("it is empty");
         assert_eq!(name(&place), "empty");
+        // The link stays.
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&place, &link).expect("there is room");
+        let partial = begun(&link, "by a link").expect("there is room");
+        partial.replace().expect("nobody has it open");
+        assert!(link.is_symlink());
+        assert_eq!(
+            (name(&link).as_str(), entries(folder.path())),
+            ("by a link", 2)
+        );
+    }
+
+    #[test]
+    fn nothing_but_a_store_gives_way() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let place = folder.path().join("home");
+        fs::create_dir(&place).expect("there is room");
+        fs::write(place.join("thesis.txt"), "precious").expect("there is room");
+        let refused = begun(&place, "a store");
+        assert!(matches!(refused, Err(StoreError::NotEmpty { .. })));
+        // It came while the store was on its way.
+        let later = folder.path().join("later");
+        let partial = begun(&later, "a store").expect("there is room");
+        fs::create_dir(&later).expect("there is room");
+        fs::write(later.join("thesis.txt"), "precious").expect("there is room");
+        assert!(matches!(
+            partial.replace(),
+            Err(StoreError::NotEmpty { .. })
+        ));
+        for folder in [&place, &later] {
+            assert_eq!(entries(folder), 1);
+            assert!(folder.join("thesis.txt").exists());
+        }
+        assert!(begun(&place.join("thesis.txt"), "a store").is_err());
+        assert!(
+            begun(Path::new("/proc"), "a store").is_err(),
+            "a mount point"
+        );
+        let dangling = folder.path().join("dangling");
+        std::os::unix::fs::symlink(folder.path().join("nowhere"), &dangling)
+            .expect("there is room");
+        assert!(begun(&dangling, "a store").is_err());
+        assert_eq!(entries(folder.path()), 3, "nothing is left beside");
     }
 
     #[test]
     fn a_store_that_is_open_stays() {
         let folder = tempfile::tempdir().expect("there is room");
         let place = folder.path().join("store");
-        let partial = Partial::begin(&place).expect("there is room");
-        begun(&partial, "first");
-        partial.finish().expect("the place is free");
-        let open = Directory::lock(&place).expect("nobody has it open");
-        let partial = Partial::begin_beside(&place).expect("there is room");
-        begun(&partial, "second");
-        assert!(matches!(partial.replace(), Err(StoreError::Locked { .. })));
+        let partial = begun(&place, "first").expect("there is room");
+        partial.replace().expect("the place is free");
+        let second = begun(&place, "second").expect("nobody has it open");
+        let open = Directory::open(&place).expect("nobody has it open");
+        assert!(matches!(second.replace(), Err(StoreError::Locked { .. })));
         assert_eq!(
             (name(&place).as_str(), entries(folder.path())),
             ("first", 1)
@@ -283,9 +365,8 @@ mod tests {
         let left = folder.path().join(".store.partial-0123456789abcdef");
         fs::create_dir(&left).expect("there is room");
         fs::write(left.join(MARKER), "").expect("there is room");
-        let partial = Partial::begin_beside(&place).expect("there is room");
-        begun(&partial, "third");
-        partial.replace().expect("nobody has it open");
+        let third = begun(&place, "third").expect("there is room");
+        third.replace().expect("nobody has it open");
         assert_eq!(
             (name(&place).as_str(), entries(folder.path())),
             ("third", 1)

@@ -145,13 +145,15 @@ pub(super) fn send(
     }
     .write(out)?;
     let mut pace = Pace::new(rate);
-    let mut piece = vec![0; PIECE_BYTES];
+    // At any rate the receiver hears something each second.
+    let piece_bytes = usize::try_from(rate).map_or(PIECE_BYTES, |rate| rate.clamp(1, PIECE_BYTES));
+    let mut piece = vec![0; piece_bytes];
     for file in files {
         let mut from = File::open(folder.join(&file.name))?;
         let mut hash = Xxh3::new();
         let mut left = file.bytes;
         while left > 0 {
-            let next = &mut piece[..PIECE_BYTES.min(usize::try_from(left).unwrap_or(usize::MAX))];
+            let next = &mut piece[..piece_bytes.min(usize::try_from(left).unwrap_or(usize::MAX))];
             from.read_exact(next)?;
             hash.update(next);
             out.write_all(next)?;
@@ -260,7 +262,11 @@ fn receive_file(
     let mut left = bytes;
     while left > 0 {
         let most = piece.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-        let read = input.read(&mut piece[..most]).map_err(FileError::Input)?;
+        let read = match input.read(&mut piece[..most]) {
+            // The process was stopped for a while.
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            read => read.map_err(FileError::Input)?,
+        };
         if read == 0 {
             return Err(FileError::Input(io::ErrorKind::UnexpectedEof.into()));
         }

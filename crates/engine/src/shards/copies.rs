@@ -19,8 +19,8 @@ use crate::replica::{Replica, ReplicaWay};
 const OF_REPLICA: u8 = 0;
 const IN_USE: u8 = 1;
 
-/// How long a node that gets a copy of the store may take nothing of it.
-const SILENT_WITHIN: Duration = Duration::from_secs(60);
+/// How long a node that gets a copy of the store may take nothing of it: another one may wait for its turn.
+const SILENT_WITHIN: Duration = Duration::from_secs(10);
 
 /// How often the others hear which snapshots are in use here: a fraction of the time in which those that nobody
 /// uses go.

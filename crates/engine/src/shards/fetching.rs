@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jindou_cluster::{CopyRequest, PeerList, Secret};
 use jindou_model::NodeId;
-use jindou_store::{Directory, Partial};
+use jindou_store::Partial;
 
 use crate::replica::{CopyError, ReceivedCopy, receive_copy};
 
@@ -41,10 +41,8 @@ pub fn fetch_copy(
     location: &Path,
     progress: &dyn Fn(u64, u64),
 ) -> Result<ReceivedCopy, CopyError> {
-    if location.join("CURRENT").exists() {
-        // Not after all has come.
-        drop(Directory::open(location)?);
-    }
+    // What cannot be replaced is known before anything comes.
+    let place = Partial::begin_in_place_of(location)?;
     let request = CopyRequest {
         peers: options.peers,
         secret: options.secret,
@@ -54,7 +52,6 @@ pub fn fetch_copy(
     let mut stream = request.ask(of)?;
     let limited = stream.set_read_timeout(Some(SILENT_WITHIN));
     limited.map_err(CopyError::Connection)?;
-    let place = Partial::begin_beside(location)?;
     let copy = receive_copy(&mut stream, place.directory(), progress)?;
     place.replace()?;
     Ok(copy)
