@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU16, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use jindou_engine::{
-    Anew, ClusterOptions, Config, CopyError, Database, FetchOptions, MergePolicy, NodeId, PeerList,
-    QueryResults, ReplicaOptions, ReplicaStatus, ReplicaWay, fetch_copy,
+    Anew, ClusterOptions, Config, CopyError, Database, EngineError, FetchOptions, MergePolicy,
+    NodeId, PeerList, QueryResults, ReplicaOptions, ReplicaStatus, ReplicaWay, fetch_copy,
 };
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -74,15 +74,27 @@ fn insert(database: &Database, number: u64) {
     database.update(&text).expect("it is taken");
 }
 
+/// How many triples there are, once no node is missed: one that has just begun anew may be lost to others a little later.
 fn count(database: &Database) -> String {
-    let results = database
-        .query("SELECT (COUNT(*) AS ?n) { ?s <http://e/p> ?o }")
-        .expect("it is sound");
-    let QueryResults::Solutions(mut solutions) = results else {
-        panic!("solutions are asked for");
-    };
-    let first = solutions.next().expect("a row").expect("it is counted");
-    format!("{first:?}")
+    let begun = Instant::now();
+    loop {
+        let counted = database
+            .query("SELECT (COUNT(*) AS ?n) { ?s <http://e/p> ?o }")
+            .and_then(|results| {
+                let QueryResults::Solutions(mut solutions) = results else {
+                    panic!("solutions are asked for");
+                };
+                solutions.next().expect("a row")
+            });
+        match counted {
+            Ok(row) => return format!("{row:?}"),
+            Err(EngineError::ShardLost { .. } | EngineError::NodeLost { .. }) => {
+                assert!(begun.elapsed() < PATIENCE, "a node is missed");
+                std::thread::yield_now();
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
 }
 
 /// A store with some triples, which is merged.
