@@ -162,21 +162,23 @@ fn a_node_without_a_store_copies_that_of_the_leader_while_it_is_written() {
             wait_until_awaited(&first);
             // Who follows gives none, and says who does.
             let another = NodeId(3 - number);
-            let refused = fetch_copy(
-                &FetchOptions {
-                    node: another,
-                    ..options(number)
-                },
-                NodeId(number),
-                &place(7),
-                &|_, _| (),
-            );
-            match refused {
-                Err(CopyError::Refused { leader, .. }) => {
-                    assert_eq!(leader.as_deref(), Some("n0"));
+            let begun = Instant::now();
+            let options = FetchOptions {
+                node: another,
+                ..options(number)
+            };
+            let leader = loop {
+                match fetch_copy(&options, NodeId(number), &place(7), &|_, _| ()) {
+                    Err(CopyError::Refused { leader, .. }) => {
+                        if let Some(leader) = leader {
+                            break leader;
+                        }
+                        assert!(begun.elapsed() < PATIENCE, "it does not know who leads");
+                    }
+                    other => panic!("{other:?}"),
                 }
-                other => panic!("{other:?}"),
-            }
+            };
+            assert_eq!(leader, "n0");
             assert!(!place(7).exists());
             drop(other);
         }
