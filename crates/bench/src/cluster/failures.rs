@@ -30,7 +30,7 @@ const QUIET: Duration = Duration::from_secs(1);
 /// How long one stays away once updates go on without it, so that it misses some.
 const AWAY: Duration = Duration::from_secs(2);
 
-/// What clients and whoever kills tell each other.
+/// What the clients and the thread that kills servers share.
 struct Load {
     begun: Instant,
     is_over: AtomicBool,
@@ -92,7 +92,7 @@ impl Load {
     }
 }
 
-/// Kills the leader and a follower by turns, so many times each, and starts them again.
+/// Kills the leader and a follower in turn, `rounds` times each, and starts each again.
 ///
 /// # Errors
 /// [`BenchError::Overdue`] where something does not come back; [`BenchError::Child`].

@@ -177,7 +177,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// Asks all so many times and so long at least.
+    /// Runs each query at least so many times, and all of them for at least so long.
     fn ask(&mut self, runs: usize, length: Duration) -> Result<(), BenchError> {
         let begun = Instant::now();
         let mut run = 0;

@@ -70,7 +70,7 @@ pub struct UpdateCounts {
     pub acknowledged: u64,
     /// Refused as not made, and found nowhere.
     pub refused: u64,
-    /// Of which their clients were not told what became of them.
+    /// Whose clients do not know whether they were made: the answer was 504, or the connection was lost.
     pub unknown: u64,
 }
 

@@ -1,4 +1,4 @@
-//! How are the figures of a cluster told?
+//! How is the report of `bench cluster` printed?
 
 use std::fmt::{self, Display, Formatter};
 
