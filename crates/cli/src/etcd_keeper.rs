@@ -1,17 +1,20 @@
 //! How does etcd keep which node of a cluster leads, and which are in sync?
 //!
 //! As the value of one key, `/jindou/NAME/copies`, in JSON with the names of the nodes, which is replaced by compare and swap
-//! of its revision.
+//! of its revision. Where etcd keeps the list of nodes, too, both are followed together: a node is in the list before it is in sync.
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use jindou_engine::{Configuration, Keeper, KeeperError, NodeId, PeerList, Told, Versioned};
 use jindou_etcd::{Client, Error, Event, Expected, Options, Revision, Swap};
 use serde::{Deserialize, Serialize};
+
+use crate::node_list::NodeList;
 
 /// How long it takes until etcd is asked again.
 const AGAIN: Duration = Duration::from_millis(500);
@@ -29,7 +32,9 @@ struct Kept {
 pub(crate) struct EtcdKeeper {
     client: Client,
     key: String,
-    names: Vec<String>,
+    names: Arc<RwLock<Vec<String>>>,
+    /// Where it keeps the list of nodes, and who hears of its changes.
+    list: Option<(NodeList, Sender<PeerList>)>,
 }
 
 impl EtcdKeeper {
@@ -38,20 +43,39 @@ impl EtcdKeeper {
     /// # Errors
     /// Files of certificates that cannot be read.
     pub(crate) fn new(options: Options, cluster: &str, peers: &PeerList) -> Result<Self, Error> {
-        let names = peers.peers().iter().map(|peer| peer.name.clone());
         Ok(Self {
             client: Client::new(options)?,
             key: format!("/jindou/{cluster}/copies"),
-            names: names.collect(),
+            names: Arc::new(RwLock::new(names_of(peers))),
+            list: None,
         })
     }
 
+    /// That of a cluster whose list of nodes etcd keeps, which was this last; also returned is where changes of it are heard of.
+    pub(crate) fn of_list(list: NodeList, peers: &PeerList) -> (Self, Receiver<PeerList>) {
+        let (send, changes) = channel();
+        let keeper = Self {
+            client: list.client().clone(),
+            key: format!("{}copies", list.prefix()),
+            names: Arc::new(RwLock::new(names_of(peers))),
+            list: Some((list, send)),
+        };
+        (keeper, changes)
+    }
+
+    fn names(&self) -> Vec<String> {
+        let names = self.names.read().unwrap_or_else(PoisonError::into_inner);
+        names.clone()
+    }
+
     fn name(&self, node: NodeId) -> String {
-        self.names[node.0 as usize].clone()
+        let names = self.names();
+        let name = names.get(node.0 as usize);
+        name.cloned().unwrap_or_else(|| node.to_string())
     }
 
     fn node(&self, name: &str) -> Result<NodeId, String> {
-        let place = self.names.iter().position(|known| known == name);
+        let place = self.names().iter().position(|known| known == name);
         let place = place.ok_or_else(|| format!("{name}, which the list of nodes lacks"))?;
         Ok(NodeId(place as u32))
     }
@@ -83,16 +107,32 @@ impl EtcdKeeper {
         })
     }
 
+    /// What the keys begin with that are followed.
+    fn followed(&self) -> String {
+        match &self.list {
+            Some((list, _)) => list.prefix(),
+            None => self.key.clone(),
+        }
+    }
+
     /// Tells what is kept, and says from which revision on it may have changed.
     fn tell(&self, told: &Told) -> Result<Revision, Error> {
-        let listing = self.client.get_all(self.key.as_bytes())?;
-        for (key, value) in listing.entries {
+        let listing = self.client.get_all(self.followed().as_bytes())?;
+        let mut entries = listing.entries;
+        // Who is in sync is in the list.
+        entries.sort_by_key(|(key, _)| key == self.key.as_bytes());
+        for (key, value) in entries {
             self.tell_value(&key, &value.bytes, value.revision, told);
         }
         Ok(listing.revision)
     }
 
     fn tell_value(&self, key: &[u8], bytes: &[u8], revision: Revision, told: &Told) {
+        if let Some((list, changes)) = &self.list
+            && key == list.key().as_bytes()
+        {
+            return self.tell_list(list, bytes, changes);
+        }
         if key != self.key.as_bytes() {
             return;
         }
@@ -101,6 +141,22 @@ impl EtcdKeeper {
             Err(reason) => note!(
                 "warning: etcd has at {} what no node put there: {reason}",
                 self.key
+            ),
+        }
+    }
+
+    fn tell_list(&self, list: &NodeList, bytes: &[u8], changes: &Sender<PeerList>) {
+        match list.read_value(bytes) {
+            Ok(peers) => {
+                let mut names = self.names.write().unwrap_or_else(PoisonError::into_inner);
+                *names = names_of(&peers);
+                drop(names);
+                // Where nobody hears of it any more the process ends.
+                let _is_heard = changes.send(peers);
+            }
+            Err(reason) => note!(
+                "warning: etcd has at {} what no node put there: {reason:#}",
+                list.key()
             ),
         }
     }
@@ -157,9 +213,9 @@ impl EtcdKeeper {
             Event::Put { key, value } => {
                 keeper.tell_value(&key, &value.bytes, value.revision, &told);
             }
-            Event::Deleted { .. } => note!(
+            Event::Deleted { key, .. } => note!(
                 "warning: etcd has nothing at {} any more; no other node can lead until all are started anew",
-                keeper.key
+                String::from_utf8_lossy(&key)
             ),
             // Nobody waits where it ends anyway.
             Event::Compacted(_) => drop(again.try_send(())),
@@ -168,7 +224,10 @@ impl EtcdKeeper {
             }
             Event::Back => note!("etcd is there again"),
         };
-        match self.client.watch(self.key.as_bytes(), revision, on_event) {
+        match self
+            .client
+            .watch(self.followed().as_bytes(), revision, on_event)
+        {
             Ok(watch) => Some(watch),
             Err(error) => {
                 note!("warning: {error}");
@@ -176,6 +235,12 @@ impl EtcdKeeper {
             }
         }
     }
+}
+
+/// The names of nodes, by number.
+fn names_of(peers: &PeerList) -> Vec<String> {
+    let names = peers.peers().iter().map(|peer| peer.name.clone());
+    names.collect()
 }
 
 impl fmt::Debug for EtcdKeeper {

@@ -33,6 +33,8 @@ mod node;
 #[cfg(not(target_os = "linux"))]
 #[path = "no_node.rs"]
 mod node;
+#[cfg(target_os = "linux")]
+mod node_list;
 mod notes;
 mod open;
 mod output;

@@ -33,20 +33,30 @@ impl Node {
         match *self {}
     }
 
-    pub(crate) fn join(self, _: &Database) -> anyhow::Result<BeginAnew> {
+    pub(crate) fn makes_store(&self) -> bool {
+        match *self {}
+    }
+
+    pub(crate) fn join(self, _: &Database) -> anyhow::Result<ToEnd> {
         match self {}
     }
 }
 
-/// Only nodes are told to open their store anew.
-pub(crate) struct BeginAnew;
+/// Why a server is to end.
+pub(crate) enum End {
+    Anew(Anew),
+    Left,
+}
 
-impl BeginAnew {
+/// Only nodes are told to end.
+pub(crate) struct ToEnd;
+
+impl ToEnd {
     pub(crate) fn never() -> Self {
         Self
     }
 
-    pub(crate) async fn wait(self) -> Anew {
+    pub(crate) async fn wait(self) -> End {
         std::future::pending().await
     }
 }

@@ -4,19 +4,25 @@
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use jindou_engine::{Anew, ClusterOptions, Database, FetchOptions, Keeper, PeerList, Presence};
-use jindou_etcd::{Identity, TlsFiles};
+use jindou_engine::{
+    Anew, ClusterOptions, Database, FetchOptions, Keeper, NodeId, Peer, PeerList, Presence, Secret,
+    Shards, Stage, read_secret,
+};
 use tokio::sync::oneshot;
 
 use crate::cluster_args::ClusterArguments;
 use crate::copying;
 use crate::etcd_keeper::EtcdKeeper;
+use crate::node_list::{KeptList, NodeList};
 use jindou_engine::printable;
+
+mod relisting;
 
 /// Who is not there by then is named.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -27,51 +33,128 @@ const LONG: Duration = Duration::from_secs(3600);
 pub(crate) struct Node {
     name: String,
     options: ClusterOptions,
+    /// Where etcd keeps the list of nodes, with what changes of it.
+    listed: Option<Listed>,
+}
+
+/// A list of nodes that etcd keeps.
+struct Listed {
+    list: NodeList,
+    changes: Receiver<PeerList>,
+    /// There is no other node, and never was a store.
+    is_first: bool,
 }
 
 impl Node {
     /// What the options ask for; none where they ask for no node.
     ///
     /// # Errors
-    /// A file that is no list of nodes, a name that is not in it, and a server that cannot be one.
+    /// A file that is no list of nodes, a name that is not in it, an etcd that keeps the list and does not answer, and a
+    /// server that cannot be a node.
     pub(crate) fn of(
         arguments: &ClusterArguments,
         location: Option<&Path>,
         has_files: bool,
     ) -> anyhow::Result<Option<Self>> {
-        let Some((file, name)) = arguments.peers.as_ref().zip(arguments.node.as_ref()) else {
+        let Some(name) = &arguments.node else {
             return Ok(None);
         };
-        if location.is_none() {
+        let Some(location) = location else {
             bail!(
-                "--peers: the nodes of a cluster serve copies of one store; give its folder with --location DIR"
+                "--node: the nodes of a cluster serve copies of one store; give its folder with --location DIR"
             );
-        }
+        };
         if has_files {
             bail!(
-                "--peers: all nodes have copies of one store; load files with `jindou load --location DIR \
+                "--node: all nodes have copies of one store; load files with `jindou load --location DIR \
                  FILE...` first, and copy the store, or send them to a node that runs"
             );
         }
+        match (&arguments.peers, &arguments.cluster, &arguments.advertise) {
+            (Some(file), ..) => Self::of_file(arguments, file, name).map(Some),
+            (None, Some(endpoints), Some(address)) => {
+                let etcd = arguments.etcd.options(endpoints);
+                let list =
+                    NodeList::new(etcd, &arguments.etcd.cluster_name).context("--cluster")?;
+                let own = Peer {
+                    name: name.clone(),
+                    address: address.clone(),
+                    http: arguments.advertise_http.clone(),
+                    stage: Stage::Joins,
+                };
+                Self::of_list(arguments, list, own, location).map(Some)
+            }
+            (None, Some(_), None) => bail!(
+                "--cluster: say where the other nodes reach this one with --advertise HOST:PORT, or give the list of all with \
+                 --peers FILE"
+            ),
+            (None, None, _) => bail!(
+                "--node: give the list of nodes with --peers FILE, or the etcd that keeps it with --cluster URL"
+            ),
+        }
+    }
+
+    fn of_file(arguments: &ClusterArguments, file: &Path, name: &str) -> anyhow::Result<Self> {
         let (peers, secret) = PeerList::read(file).context("--peers")?;
         let node = peers.node(name).context("--node")?;
-        let keeper = keeper(arguments, &peers)?;
-        // One whose place another node may take would answer from what was before that.
-        let max_staleness = keeper
-            .as_ref()
-            .map(|_| arguments.max_staleness.unwrap_or_default());
-        Ok(Some(Self {
-            name: name.clone(),
-            options: ClusterOptions {
-                peers,
-                secret,
-                node,
-                maps_memory: !arguments.no_shared_memory,
-                listener: None,
-                keeper,
-                max_staleness,
-            },
-        }))
+        let keeper = match &arguments.cluster {
+            Some(endpoints) => {
+                let etcd = arguments.etcd.options(endpoints);
+                let keeper = EtcdKeeper::new(etcd, &arguments.etcd.cluster_name, &peers);
+                Some(Arc::new(keeper.context("--cluster")?) as Arc<dyn Keeper>)
+            }
+            None => None,
+        };
+        Ok(Self {
+            name: name.to_owned(),
+            options: options(arguments, (peers, node), secret, keeper),
+            listed: None,
+        })
+    }
+
+    /// The node of a list that etcd keeps, to which it is added.
+    fn of_list(
+        arguments: &ClusterArguments,
+        list: NodeList,
+        own: Peer,
+        location: &Path,
+    ) -> anyhow::Result<Self> {
+        let secret = arguments.cluster_secret.as_deref().map(read_secret);
+        let secret = secret.transpose().context("--cluster-secret")?;
+        if secret.is_none() && is_remote(&own)? {
+            bail!(
+                "--cluster-secret: a secret is needed where nodes are reached over a network, as at {}",
+                own.address
+            );
+        }
+        let name = own.name.clone();
+        let peers = enrol(&list, &own).context("--cluster")?;
+        let node = peers.node(&name).context("--node")?;
+        let others = peers.peers().iter();
+        let is_alone = { others }.all(|peer| peer.name == name || peer.stage == Stage::Gone);
+        let is_empty = copying::is_empty(location)?;
+        if is_alone && is_empty && list.was_led().context("--cluster")? {
+            bail!(
+                "{}: there is no store, and node {name} is the only one that is to have it; give the folder of its store with \
+                 --location DIR",
+                location.display()
+            );
+        }
+        let (keeper, changes) = EtcdKeeper::of_list(list.clone(), &peers);
+        Ok(Self {
+            name,
+            options: options(arguments, (peers, node), secret, Some(Arc::new(keeper))),
+            listed: Some(Listed {
+                list,
+                changes,
+                is_first: is_alone,
+            }),
+        })
+    }
+
+    /// Whether it may begin with a store that has nothing: it is the first node of its cluster.
+    pub(crate) fn makes_store(&self) -> bool {
+        self.listed.as_ref().is_some_and(|listed| listed.is_first)
     }
 
     /// Copies the store of the node that leads to where this node's is to be, if nothing is there or it is asked for.
@@ -79,7 +162,7 @@ impl Node {
     /// # Errors
     /// Where there is nobody to copy from, and what the place does not take.
     pub(crate) fn copy_if_needed(&self, location: &Path, is_asked: bool) -> anyhow::Result<()> {
-        if !is_asked && !copying::is_empty(location)? {
+        if !is_asked && (self.makes_store() || !copying::is_empty(location)?) {
             return Ok(());
         }
         let options = FetchOptions {
@@ -101,58 +184,133 @@ impl Node {
     ///
     /// # Errors
     /// An address that cannot be had, and what the operating system refuses.
-    pub(crate) fn join(self, database: &Database) -> anyhow::Result<BeginAnew> {
+    pub(crate) fn join(self, database: &Database) -> anyhow::Result<ToEnd> {
         let map = self.options.peers.map();
         let own = |shard: &_| map.holder(*shard) == self.options.node;
         let shards = map.shards().all().filter(own).count();
         let peer = self.options.peers.peer(self.options.node);
         let address = peer.map(|peer| peer.address.clone()).unwrap_or_default();
-        let (nodes, all) = (self.options.peers.peers().len(), map.shards().count());
+        let there = self.options.peers.peers().iter();
+        let there = there.filter(|peer| peer.stage != Stage::Gone).count();
+        let all = map.shards().count();
+        let node = self.options.node;
         database.join(self.options)?;
         note!(
-            "node {} of {nodes}, with {shards} of {all} shards; meets the others at {address}",
+            "node {} of {there}, with {shards} of {all} shards; meets the others at {address}",
             self.name
         );
-        let anew = BeginAnew::watch(database)?;
+        let (send, to_end) = ToEnd::watch(database)?;
+        let name = self.name.clone();
+        if let Some(listed) = self.listed {
+            let Listed { list, changes, .. } = listed;
+            relisting::follow(list, changes, (node, name), (database, send))?;
+        }
         let database = database.clone();
-        let watch = move || tell_who_is_there(&database, &self.name, nodes);
+        let watch = move || tell_who_is_there(&database, &self.name);
         let thread = thread::Builder::new().name("tell of nodes".to_owned());
         thread.spawn(watch).context("cannot start a thread")?;
-        Ok(anew)
+        Ok(to_end)
     }
 }
 
-/// Who keeps which node leads, if it is said.
-fn keeper(
-    arguments: &ClusterArguments,
-    peers: &PeerList,
-) -> anyhow::Result<Option<Arc<dyn Keeper>>> {
-    let Some(endpoints) = &arguments.cluster else {
-        return Ok(None);
+/// Whether others reach a node over a network.
+///
+/// # Errors
+/// What cannot be a node.
+fn is_remote(own: &Peer) -> anyhow::Result<bool> {
+    let alone = Peer {
+        stage: Stage::Holds,
+        ..own.clone()
     };
-    let certificate = arguments.etcd_certificate.clone();
-    let identity = certificate.zip(arguments.etcd_key.clone());
-    let identity = identity.map(|(certificate, key)| Identity { certificate, key });
-    let options = jindou_etcd::Options {
-        tls: (arguments.etcd_ca.clone()).map(|ca| TlsFiles { ca, identity }),
-        ..jindou_etcd::Options::new(endpoints.clone())
-    };
-    let keeper = EtcdKeeper::new(options, &arguments.cluster_name, peers).context("--cluster")?;
-    Ok(Some(Arc::new(keeper)))
+    let alone = PeerList::kept("", 1, Shards::ONE, vec![alone]).context("--advertise")?;
+    Ok(alone.remote_address().is_some())
 }
 
-/// Tells a server that its store is to be opened anew, and why.
-pub(crate) struct BeginAnew(Option<oneshot::Receiver<Anew>>);
+/// Adds a node to the list that etcd keeps, which begins with it where there is none.
+fn enrol(list: &NodeList, own: &Peer) -> anyhow::Result<PeerList> {
+    list.change(|kept| {
+        let Some(mut kept) = kept else {
+            return Ok(Some(KeptList::first(Peer {
+                stage: Stage::Holds,
+                ..own.clone()
+            })));
+        };
+        match kept.node_mut(&own.name) {
+            None => kept.nodes.push(own.clone()),
+            Some(known) if known.stage == Stage::Gone => bail!(
+                "node {0} has left the cluster; `jindou cluster add {0}` lets it in again",
+                own.name
+            ),
+            Some(known) if (&known.address, &known.http) == (&own.address, &own.http) => {
+                return Ok(None);
+            }
+            Some(known) => {
+                let stage = known.stage;
+                *known = Peer {
+                    stage,
+                    ..own.clone()
+                };
+            }
+        }
+        Ok(Some(kept))
+    })
+}
 
-impl BeginAnew {
+fn options(
+    arguments: &ClusterArguments,
+    (peers, node): (PeerList, NodeId),
+    secret: Option<Secret>,
+    keeper: Option<Arc<dyn Keeper>>,
+) -> ClusterOptions {
+    ClusterOptions {
+        peers,
+        secret,
+        node,
+        maps_memory: !arguments.no_shared_memory,
+        listener: None,
+        // One whose place another node may take would answer from what was before that.
+        max_staleness: (keeper.as_ref()).map(|_| arguments.max_staleness.unwrap_or_default()),
+        keeper,
+    }
+}
+
+/// Why a server is to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Its store is to be opened anew.
+    Anew(Anew),
+    /// It is no node of its cluster any more.
+    Left,
+}
+
+/// By what a server is told to end, once.
+#[derive(Clone)]
+pub(crate) struct Ends(Arc<Mutex<Option<oneshot::Sender<End>>>>);
+
+impl Ends {
+    /// Tells it, if it was not told before.
+    pub(crate) fn tell(&self, end: End) {
+        let send = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(send) = send {
+            // Nobody waits for it where the server has ended.
+            let _ended = send.send(end);
+        }
+    }
+}
+
+/// Tells a server that it is to end, and why.
+pub(crate) struct ToEnd(Option<oneshot::Receiver<End>>);
+
+impl ToEnd {
     /// It is never told so.
     pub(crate) fn never() -> Self {
         Self(None)
     }
 
-    fn watch(database: &Database) -> anyhow::Result<Self> {
+    fn watch(database: &Database) -> anyhow::Result<(Ends, Self)> {
         let (send, receive) = oneshot::channel();
-        let database = database.clone();
+        let ends = Ends(Arc::new(Mutex::new(Some(send))));
+        let (database, told) = (database.clone(), ends.clone());
         let thread = thread::Builder::new().name("begin anew".to_owned());
         let watch = move || {
             let anew = loop {
@@ -160,21 +318,20 @@ impl BeginAnew {
                     break anew;
                 }
             };
-            // Nobody waits for it where the server has ended.
-            let _ended = send.send(anew);
+            told.tell(End::Anew(anew));
         };
         thread.spawn(watch).context("cannot start a thread")?;
-        Ok(Self(Some(receive)))
+        Ok((ends, Self(Some(receive))))
     }
 
     /// Done when it is told so.
-    pub(crate) async fn wait(self) -> Anew {
+    pub(crate) async fn wait(self) -> End {
         let told = match self.0 {
             Some(told) => told.await.ok(),
             None => None,
         };
         match told {
-            Some(anew) => anew,
+            Some(end) => end,
             None => std::future::pending().await,
         }
     }
@@ -223,13 +380,18 @@ pub(crate) fn waiting(name: &str) -> String {
 
 /// Says who is missing, and whenever all are there, as long as the process runs. That a node is lost is a
 /// warning of its own.
-fn tell_who_is_there(database: &Database, name: &str, nodes: usize) {
+fn tell_who_is_there(database: &Database, name: &str) {
+    let mut told = None;
     loop {
-        if !database.wait_for_cluster(PATIENCE) {
+        let is_late = !database.wait_for_cluster(PATIENCE);
+        if is_late {
             note!("{}{}", waiting(name), missing(database));
             while !database.wait_for_cluster(LONG) {}
         }
-        note!("{}", all_there(nodes));
+        let nodes = database.cluster().map_or(0, |nodes| nodes.len());
+        if told.replace(nodes) != Some(nodes) || is_late {
+            note!("{}", all_there(nodes));
+        }
         while !database.wait_for_lost_node(LONG) {}
     }
 }
@@ -238,6 +400,8 @@ fn tell_who_is_there(database: &Database, name: &str, nodes: usize) {
 fn missing(database: &Database) -> String {
     let nodes = database.cluster().unwrap_or_default();
     let away = nodes.iter().filter_map(|node| match &node.presence {
+        // Nothing is wrong with one that is there by another state of the list.
+        Presence::Away(reason) if reason.is_empty() => Some(node.name.clone()),
         Presence::Away(reason) => Some(format!("{} ({})", node.name, printable(reason))),
         Presence::Here | Presence::Mapped | Presence::ByTcp => None,
     });

@@ -55,6 +55,7 @@ impl CopyRequest<'_> {
         let facts = Facts {
             program: env!("CARGO_PKG_VERSION").to_owned(),
             cluster: self.peers.digest(),
+            list: self.peers.version(),
             name: peer(self.here).name.clone(),
             shards: self.peers.map().shards().count() as u32,
             snapshot: "none, as it asks for a copy".to_owned(),

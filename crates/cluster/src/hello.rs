@@ -33,7 +33,7 @@ use self::session::Session;
 use crate::secret::Secret;
 
 /// The version of the protocol: nodes of two versions do not join.
-pub const PROTOCOL_VERSION: u32 = 5;
+pub const PROTOCOL_VERSION: u32 = 6;
 
 /// Which side of a connection a process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +88,8 @@ pub struct Greeted {
     pub node: NodeId,
     /// It asks for a copy of the store, and sends nothing more.
     pub wants_copy: bool,
+    /// How often its list of peers had changed.
+    pub list: u64,
     session: Session,
 }
 
@@ -113,6 +115,7 @@ impl Handshake<'_> {
         let session = Session::authenticate(self.secret, self.role, stream, &own, &others)?;
         let facts = Facts::from_bytes(others.facts());
         let wants_copy = facts.as_ref().is_ok_and(|facts| facts.wants_copy);
+        let list = facts.as_ref().map_or(0, |facts| facts.list);
         let checked = facts.and_then(|facts| self.check(node, &facts));
         let sent = session.send_verdict(stream, checked.as_ref().err());
         // It is read even if the own one was not sent, as it may say why, and if it does not matter any more: closing
@@ -123,6 +126,7 @@ impl Handshake<'_> {
         Ok(Greeted {
             node,
             wants_copy,
+            list,
             session,
         })
     }
@@ -135,6 +139,9 @@ impl Handshake<'_> {
         }
         if node == self.here {
             return Err(HelloError::SameNode { name: name() });
+        }
+        if node.0 >= self.nodes && facts.list > self.facts.list {
+            return Err(HelloError::NewerList { name: name() });
         }
         if node.0 >= self.nodes {
             let nodes = self.nodes;

@@ -57,7 +57,7 @@ pub use member::{
 pub use mesh::{Mesh, MeshError, MeshOptions};
 pub use message_cost::MESSAGE_COST_BY_TCP;
 pub use one_sided::{Offered, OneSided, Publication, ReadCounts, RemoteReads};
-pub use peers::{MOST_NODES, Peer, PeerList, PeersError, WrongPeers};
+pub use peers::{MOST_NODES, Peer, PeerList, PeersError, Stage, WrongPeers, read_secret};
 pub use secret::{Secret, SecretError};
 pub use sharded::{ChangedLists, Sharded};
 pub use workers::{ThreadStart, ThreadStarts};

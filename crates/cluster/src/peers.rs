@@ -6,6 +6,7 @@
 mod address;
 mod error;
 mod file;
+mod kept;
 
 use std::fs::File;
 use std::io::Read as _;
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 use jindou_model::NodeId;
 use jindou_partition::{ShardMap, Shards};
 use ring::digest;
+use serde::{Deserialize, Serialize};
 
 use self::error::{KNOWN_NAMES, line_of};
 pub use self::error::{PeersError, WrongPeers};
@@ -27,14 +29,33 @@ const MOST_FILE_BYTES: usize = 1 << 20;
 const MOST_NAME_BYTES: usize = 128;
 
 /// A node of a cluster, as all of them know it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Peer {
     /// Its name, of letters and digits of ASCII and of `.`, `_` and `-`; no other node has it.
     pub name: String,
     /// Where its fabric listens: `host:port`, with an IPv6 address in brackets. No other node has it.
     pub address: String,
     /// The base URL of its HTTP server, for people and proxies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<String>,
+    /// What it does there.
+    pub stage: Stage,
+}
+
+/// What a node does in its cluster. One of a file [holds](Stage::Holds) shards, and so do those of a [list that
+/// changes](PeerList::kept) but while they come and go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stage {
+    /// It has a copy of the store, or gets one, and holds no shards yet.
+    Joins,
+    /// It holds shards.
+    #[default]
+    Holds,
+    /// It holds none any more, and follows the others until it ends.
+    Leaves,
+    /// It is no node any more. Its number and name stay its own.
+    Gone,
 }
 
 /// The nodes of a cluster, by number, and how many shards they hold.
@@ -64,9 +85,51 @@ pub struct PeerList {
     peers: Vec<Peer>,
     map: ShardMap,
     secret_file: Option<PathBuf>,
+    /// 0 of a file, which stays as it is.
+    version: u64,
+    /// Of a list that changes: what the cluster is called.
+    cluster: String,
 }
 
 impl PeerList {
+    /// A list that changes, as it was when it had changed so often: those who keep it elsewhere say so of all nodes that
+    /// there were ever, by number. A `cluster` of another name is another one.
+    ///
+    /// # Errors
+    /// [`PeersError::Kept`] with what cannot be: no node that holds shards, more than `shards`, the name or the address
+    /// of another one, or none.
+    pub fn kept(
+        cluster: &str,
+        version: u64,
+        shards: Shards,
+        peers: Vec<Peer>,
+    ) -> Result<Self, PeersError> {
+        kept::check(&peers).map_err(PeersError::Kept)?;
+        let numbered = (0..).map(NodeId).zip(&peers);
+        let holders = numbered.filter(|(_, peer)| peer.stage == Stage::Holds);
+        let holders: Vec<NodeId> = holders.map(|(node, _)| node).collect();
+        let map = ShardMap::dealt_to(shards, peers.len() as u32, &holders);
+        Ok(Self {
+            map: map.map_err(|error| PeersError::Kept(WrongPeers::Map(error)))?,
+            peers,
+            secret_file: None,
+            version,
+            cluster: cluster.to_owned(),
+        })
+    }
+
+    /// How often it had changed; 0 of one that does not change.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Whether a node is there to be met.
+    pub(crate) fn is_met(&self, node: NodeId) -> bool {
+        self.peer(node)
+            .is_some_and(|peer| peer.stage != Stage::Gone)
+    }
+
     /// The list of a text in TOML: `shards`, a power of two, 64 unless given; `secret-file`, without which nodes are
     /// reached over loopback only; and a `[[node]]` with `name`, `address` and perhaps `http` for each. Costs one pass
     /// over the text.
@@ -137,19 +200,28 @@ impl PeerList {
         self.map.shards()
     }
 
-    /// SHA-256 of all that nodes have to agree on: the number of shards, and names and addresses in their order. URLs
+    /// SHA-256 of all that nodes have to agree on: the number of shards, and names and addresses in their order; of a list
+    /// that changes the name of the cluster, as its nodes hear of changes one after the other. URLs
     /// of HTTP servers are for others, and secrets are compared without being told.
     #[must_use]
     pub fn digest(&self) -> [u8; 32] {
         let mut context = digest::Context::new(&digest::SHA256);
-        context.update(b"jindou peers 1\0");
+        let texts: Vec<&String> = match self.version {
+            0 => {
+                context.update(b"jindou peers 1\0");
+                let peers = self.peers.iter();
+                peers.flat_map(|peer| [&peer.name, &peer.address]).collect()
+            }
+            _ => {
+                context.update(b"jindou peers, which change 1\0");
+                vec![&self.cluster]
+            }
+        };
         context.update(&(self.shards().count() as u64).to_le_bytes());
-        context.update(&(self.peers.len() as u64).to_le_bytes());
-        for text in self
-            .peers
-            .iter()
-            .flat_map(|peer| [&peer.name, &peer.address])
-        {
+        if self.version == 0 {
+            context.update(&(self.peers.len() as u64).to_le_bytes());
+        }
+        for text in texts {
             context.update(&(text.len() as u64).to_le_bytes());
             context.update(text.as_bytes());
         }
@@ -171,7 +243,11 @@ fn text_of(bytes: &[u8]) -> Result<&str, PeersError> {
     })
 }
 
-fn read_secret(path: &Path) -> Result<Secret, PeersError> {
+/// The secret in a file: its bytes without one newline at the end.
+///
+/// # Errors
+/// [`PeersError::File`] for a file that cannot be read, and [`PeersError::Secret`] for what cannot be a secret.
+pub fn read_secret(path: &Path) -> Result<Secret, PeersError> {
     // With the newline that is not part of it.
     let bytes = read_bounded(path, MOST_SECRET_BYTES + 1)?;
     let bytes = bytes.strip_suffix(b"\n").unwrap_or(&bytes);

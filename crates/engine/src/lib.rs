@@ -86,7 +86,9 @@ pub use graph_store::GraphReport;
 pub use health::Failure;
 pub use jindou_cluster::RemoteReads;
 #[cfg(target_os = "linux")]
-pub use jindou_cluster::{MailCounts, MemberStatus, PeerList, PeersError, Presence, Secret};
+pub use jindou_cluster::{
+    MailCounts, MemberStatus, Peer, PeerList, PeersError, Presence, Secret, Stage, read_secret,
+};
 pub use jindou_exec::{
     CancellationToken, FREE_BYTES, ForkPolicy, Forked, MemoryPool, MessageLimits, QueryClass,
     Reservation, ServiceCall, ServiceCaller, ServiceError, ServiceNext, ServiceRows, SpillLimits,
@@ -118,8 +120,8 @@ pub use progress::QueryProgress;
 pub use quads::GraphSelection;
 pub use query::QueryResults;
 pub use replica::{
-    Anew, CopyError, FollowerStatus, Keeper, KeeperError, ReceivedCopy, Replica, ReplicaAgreement,
-    ReplicaOptions, ReplicaStatus, ReplicaWay, Standing, Told,
+    Anew, CopyError, FollowerStatus, Keeper, KeeperError, NodeNames, ReceivedCopy, Replica,
+    ReplicaAgreement, ReplicaOptions, ReplicaStatus, ReplicaWay, Standing, Told,
 };
 #[cfg(target_os = "linux")]
 pub use shards::fetching::{FetchOptions, fetch_copy};

@@ -19,6 +19,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 #[cfg(target_os = "linux")]
+use arc_swap::{ArcSwap, Guard};
+#[cfg(target_os = "linux")]
 use jindou_cluster::SeenGraph;
 use jindou_cluster::{
     ChangedLists, LinkOptions, NodeGraphs, NodeTerms, Offered, OneSided, RemoteReads, Sharded,
@@ -92,7 +94,7 @@ pub(crate) struct LastShards {
     entered: AtomicU32,
     /// The process is a node of a cluster.
     #[cfg(target_os = "linux")]
-    membership: std::sync::OnceLock<member::Membership>,
+    membership: std::sync::OnceLock<ArcSwap<member::Membership>>,
 }
 
 /// The graph that was asked for last, in shards.
@@ -314,8 +316,8 @@ impl LastShards {
 
     /// The process's part in a cluster, if it has one.
     #[cfg(target_os = "linux")]
-    pub(crate) fn membership(&self) -> Option<&member::Membership> {
-        self.membership.get()
+    pub(crate) fn membership(&self) -> Option<Guard<Arc<member::Membership>>> {
+        self.membership.get().map(ArcSwap::load)
     }
 
     /// Has queries explored over a cluster from now on.
@@ -324,8 +326,18 @@ impl LastShards {
     /// [`EngineError::Cluster`] if they are already.
     #[cfg(target_os = "linux")]
     pub(crate) fn set_membership(&self, membership: member::Membership) -> Result<(), EngineError> {
-        let set = self.membership.set(membership);
+        let set = self.membership.set(ArcSwap::from_pointee(membership));
         set.map_err(|_| EngineError::Cluster("it is a node already"))
+    }
+
+    /// Has queries explored over a cluster by another list of its nodes from now on, and returns the part that it had by
+    /// the one before.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn replace_membership(
+        &self,
+        membership: member::Membership,
+    ) -> Option<Arc<member::Membership>> {
+        Some(self.membership.get()?.swap(Arc::new(membership)))
     }
 
     /// A graph as each node sees it. Whoever comes while it is cut waits for that.

@@ -15,7 +15,7 @@ use crate::class::QueryClass;
 use crate::fork::{ForkCounts, Forked, Forks, QueryMessages};
 use crate::spill::{self, Space, SpillLimits};
 use crate::table::Table;
-use crate::terms::QueryOrder;
+use crate::terms::{QueryOrder, WaitsUntil};
 use crate::{ExecError, GraphSource, MaterializedRows, Services, Terms, Transport, expr};
 
 /// A table of so few bytes is not booked: the operator that holds it takes about as much itself,
@@ -160,16 +160,34 @@ enum End {
     Pool(u64),
 }
 
-/// The limits that expressions look at between rows.
-struct Watched {
+/// What a query and its expressions know of its end.
+struct Ending {
+    /// The limits that expressions look at between rows.
     cancellation: CancellationToken,
     account: Arc<Account>,
     started: Instant,
     timeout: Option<Duration>,
     pool_bytes: u64,
+    /// Why expressions have no values any more.
+    end: OnceLock<End>,
+    /// Nobody reads the query's rows any more.
+    finished: AtomicBool,
 }
 
-impl Watched {
+impl WaitsUntil for Ending {
+    fn is_over(&self, terms: &Terms) -> bool {
+        match self.look(terms) {
+            // Whoever waits for terms is not to wait for ever.
+            None => self.finished.load(Ordering::Relaxed),
+            Some(end) => {
+                self.end.get_or_init(|| end);
+                true
+            }
+        }
+    }
+}
+
+impl Ending {
     fn look(&self, terms: &Terms) -> Option<End> {
         if self.cancellation.is_cancelled() {
             return Some(End::Cancelled);
@@ -243,15 +261,6 @@ pub struct SharedContext {
     pub(crate) ids: u32,
     /// What goes with its sub-queries, where these go as messages.
     pub(crate) messages: QueryMessages,
-}
-
-/// What a query and its expressions know of its end.
-#[derive(Default)]
-struct Ending {
-    /// Why expressions have no values any more.
-    end: OnceLock<End>,
-    /// Nobody reads the query's rows any more.
-    finished: AtomicBool,
 }
 
 /// Does some work; false if there is none.
@@ -396,23 +405,16 @@ impl Context {
         );
         let set_aside = (space.own_bytes() as u64).saturating_mul(spilling_operators);
         let pool_bytes = limits.memory_bytes.saturating_sub(set_aside);
-        let watched = Watched {
+        let ending = Arc::new(Ending {
             cancellation: limits.cancellation.clone(),
             account: Arc::clone(&limits.account),
             started: limits.started,
             timeout: limits.timeout,
             pool_bytes,
-        };
-        let ending = Arc::<Ending>::default();
-        let seen = Arc::clone(&ending);
-        expressions.watch(move |terms| match watched.look(terms) {
-            // Whoever waits for terms is not to wait for ever.
-            None => seen.finished.load(Ordering::Relaxed),
-            Some(end) => {
-                seen.end.get_or_init(|| end);
-                true
-            }
+            end: OnceLock::new(),
+            finished: AtomicBool::new(false),
         });
+        expressions.watch(Arc::clone(&ending) as _);
         let shared = SharedContext {
             expressions,
             constants: parts.constants,

@@ -412,13 +412,21 @@ impl ComputedTerms {
     }
 }
 
-/// Tells whether a query must end that waits for terms.
-type IsOver = Arc<dyn Fn(&Terms) -> bool + Send + Sync>;
+/// Who says when a query must end, and whoever waits for terms of it with that.
+pub(crate) trait WaitsUntil: Send + Sync {
+    fn is_over(&self, terms: &Terms) -> bool;
+}
+
+impl<F: Fn(&Terms) -> bool + Send + Sync> WaitsUntil for F {
+    fn is_over(&self, terms: &Terms) -> bool {
+        self(terms)
+    }
+}
 
 /// How a query waits for terms that are not there, and what it waited for in vain.
 #[derive(Default)]
 struct Waiting {
-    is_over: RwLock<Option<IsOver>>,
+    is_over: RwLock<Option<Arc<dyn WaitsUntil>>>,
     lost: OnceLock<Unavailable>,
 }
 
@@ -451,8 +459,13 @@ impl Terms {
     /// Has calls wait for a source that is not ready until `is_over` says that the query must end, instead of
     /// what it was before. Without it they do not wait.
     pub fn wait_until(&self, is_over: impl Fn(&Self) -> bool + Send + Sync + 'static) {
+        self.wait_by(Arc::new(is_over));
+    }
+
+    /// As [`Terms::wait_until`].
+    pub(crate) fn wait_by(&self, until: Arc<dyn WaitsUntil>) {
         let waiting = &self.waiting.is_over;
-        *waiting.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(is_over));
+        *waiting.write().unwrap_or_else(PoisonError::into_inner) = Some(until);
     }
 
     /// Why a term could not be had, once that was so: the query must end. [`Unavailable::NotNow`] if it must end
@@ -495,7 +508,7 @@ impl Terms {
         let is_over = &self.waiting.is_over;
         let is_over = is_over.read().unwrap_or_else(PoisonError::into_inner);
         let is_over = is_over.clone()?;
-        Some(is_over(self))
+        Some(is_over.is_over(self))
     }
 
     /// The terms of the same source, of which none is computed yet: what a part of the query

@@ -31,6 +31,9 @@ pub struct Check {
     pub clients_go_forward: bool,
     /// An operation has no smaller snapshot number than one that was acknowledged, to any client, before it began.
     pub monotonic: bool,
+    /// What was read may be seen before it is acknowledged, and not be there at another server a moment later: by real time,
+    /// only what changed something, and was acknowledged, is before what began after that.
+    pub reads_see_ahead: bool,
 }
 
 impl Check {
@@ -42,6 +45,7 @@ impl Check {
             finals_from: None,
             clients_go_forward: false,
             monotonic: false,
+            reads_see_ahead: false,
         }
     }
 }
@@ -111,7 +115,7 @@ pub fn check(history: &[Operation], check: &Check) -> Result<Report, HistoryErro
         edges::of_links(history, links, &register_writers, &mut edges);
     }
     let data_edges = edges.len();
-    check_cycles(history, check.level, &committed, &mut edges, &mut found);
+    check_cycles(history, check, &committed, &mut edges, &mut found);
     check_numbers(history, check, all_orders(&lists, &registers), &mut found);
     report.sizes = Sizes {
         operations: history.len(),
@@ -153,15 +157,16 @@ fn check_reads(
 
 fn check_cycles(
     history: &[Operation],
-    level: Level,
+    check: &Check,
     committed: &[bool],
     edges: &mut Vec<Edge>,
     found: &mut impl FnMut(Anomaly),
 ) {
-    let with_g2 = level == Level::StrictSerializable;
+    let with_g2 = check.level == Level::StrictSerializable;
     cycles::report(history.len(), edges, with_g2, false, found);
-    if level > Level::SnapshotIsolation {
-        edges::of_real_time(history, committed, edges);
+    if check.level > Level::SnapshotIsolation {
+        let is_first = |operation: &Operation| !check.reads_see_ahead || operation.is_update();
+        edges::of_real_time(history, committed, is_first, edges);
         cycles::report(history.len(), edges, with_g2, true, found);
     }
 }

@@ -105,15 +105,21 @@ pub(crate) fn of_links(
     }
 }
 
-/// An edge from each operation to those that began after it was acknowledged, but for what other edges imply.
+/// An edge from each operation that `is_first` to those that began after it was acknowledged, but for what other edges imply.
 /// Costs sorting, and operations times those that run at the same time.
-pub(crate) fn of_real_time(history: &[Operation], committed: &[bool], edges: &mut Vec<Edge>) {
+pub(crate) fn of_real_time(
+    history: &[Operation],
+    committed: &[bool],
+    is_first: impl Fn(&Operation) -> bool,
+    edges: &mut Vec<Edge>,
+) {
     let mut events = Vec::with_capacity(2 * history.len());
     for (id, operation) in crate::orders::numbered(history) {
         if committed[id.0 as usize] {
             // At one instant what begins comes first: it began no later than the other ended.
             events.push((operation.begun, false, id));
-            events.extend(operation.acknowledged().map(|ended| (ended, true, id)));
+            let ended = operation.acknowledged().filter(|_| is_first(operation));
+            events.extend(ended.map(|ended| (ended, true, id)));
         }
     }
     events.sort_unstable();
@@ -162,7 +168,7 @@ mod tests {
             let history: Vec<Operation> = times.into_iter().map(operation).collect();
             let count = history.len();
             let mut edges = Vec::new();
-            of_real_time(&history, &vec![true; count], &mut edges);
+            of_real_time(&history, &vec![true; count], |_| true, &mut edges);
             let mut implied = vec![vec![false; count]; count];
             for edge in &edges {
                 implied[edge.from.0 as usize][edge.to.0 as usize] = true;
@@ -188,7 +194,7 @@ mod tests {
         let four_at_a_time = (0..10_000).map(|n| operation((n * 10, 35)));
         let history: Vec<Operation> = four_at_a_time.collect();
         let mut edges = Vec::new();
-        of_real_time(&history, &vec![true; history.len()], &mut edges);
+        of_real_time(&history, &vec![true; history.len()], |_| true, &mut edges);
         assert!(edges.len() <= 4 * history.len(), "{}", edges.len());
     }
 }

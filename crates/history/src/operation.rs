@@ -113,6 +113,12 @@ impl Operation {
         self.ended.filter(|_| self.is_done())
     }
 
+    /// True if it changes something.
+    #[must_use]
+    pub fn is_update(&self) -> bool {
+        !(self.appends().is_empty() && self.writes().is_empty())
+    }
+
     /// What it appends to lists.
     #[must_use]
     pub fn appends(&self) -> &[(Key, Value)] {

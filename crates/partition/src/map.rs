@@ -4,11 +4,13 @@ use jindou_model::{NodeId, ShardId, TermId};
 
 use crate::Shards;
 
-/// The node that holds each shard of a store. Every node has at least one.
+/// The node that holds each shard of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardMap {
     shards: Shards,
     nodes: u32,
+    /// How many of these hold any.
+    holding: u32,
     /// By shard.
     holders: Box<[NodeId]>,
 }
@@ -29,15 +31,37 @@ impl ShardMap {
     /// # Errors
     /// [`MapError`] if there are no nodes, or more than shards.
     pub fn dealt(shards: Shards, nodes: u32) -> Result<Self, MapError> {
-        if nodes == 0 || nodes as usize > shards.count() {
-            let shards = shards.count();
-            return Err(MapError { nodes, shards });
+        // More than there may be are refused, and not counted up.
+        let most = nodes.min(shards.count() as u32 + 1);
+        let all: Vec<NodeId> = (0..most).map(NodeId).collect();
+        let map = Self::dealt_to(shards, nodes, &all);
+        map.map_err(|error| MapError { nodes, ..error })
+    }
+
+    /// The shards dealt to some of so many nodes, as [`ShardMap::dealt`]; others hold none.
+    ///
+    /// # Errors
+    /// [`MapError`] if there are none to hold any, or more than shards.
+    ///
+    /// # Panics
+    /// If there are not so many nodes.
+    pub fn dealt_to(shards: Shards, nodes: u32, holders: &[NodeId]) -> Result<Self, MapError> {
+        if holders.is_empty() || holders.len() > shards.count() {
+            return Err(MapError {
+                nodes: holders.len() as u32,
+                shards: shards.count(),
+            });
         }
-        let holders = shards.all().map(|shard| NodeId(shard.0 % nodes));
+        assert!(
+            holders.iter().all(|node| node.0 < nodes),
+            "one of the nodes"
+        );
+        let dealt = shards.all().zip(holders.iter().cycle());
         Ok(Self {
             shards,
             nodes,
-            holders: holders.collect(),
+            holding: holders.len() as u32,
+            holders: dealt.map(|(_, holder)| *holder).collect(),
         })
     }
 
@@ -50,6 +74,20 @@ impl ShardMap {
     /// All nodes, by number.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = NodeId> + Clone + use<> {
         (0..self.nodes).map(NodeId)
+    }
+
+    /// How many nodes hold shards.
+    #[must_use]
+    pub fn holding(&self) -> u32 {
+        self.holding
+    }
+
+    /// Whether a node holds shards.
+    #[must_use]
+    pub fn holds(&self, node: NodeId) -> bool {
+        // They are dealt in turn.
+        let first = self.holders.iter().take(self.holding as usize);
+        { first }.any(|holder| *holder == node)
     }
 
     /// The node that holds a shard.
@@ -89,6 +127,23 @@ mod tests {
             }
             assert_eq!(map.nodes().len(), nodes as usize);
         }
+    }
+
+    #[test]
+    fn nodes_that_hold_none_are_passed_over() {
+        let shards = Shards::new(8).unwrap();
+        let holders = [NodeId(0), NodeId(3)];
+        let map = ShardMap::dealt_to(shards, 5, &holders).unwrap();
+        let held: Vec<u32> = shards.all().map(|shard| map.holder(shard).0).collect();
+        assert_eq!(held, [0, 3, 0, 3, 0, 3, 0, 3]);
+        let holds: Vec<bool> = map.nodes().map(|node| map.holds(node)).collect();
+        assert_eq!(holds, [true, false, false, true, false]);
+        assert_eq!(map.holding(), 2);
+        let none = MapError {
+            nodes: 0,
+            shards: 8,
+        };
+        assert_eq!(ShardMap::dealt_to(shards, 5, &[]), Err(none));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use jindou_model::{NodeId, SnapshotNumber};
 use crate::{Configuration, Time, Versioned};
 
 /// Nodes of a configuration, at most.
-const MOST_NODES: u64 = 4096;
+const MOST_NODES: u64 = crate::node::MOST_NODES as u64;
 
 /// What one node says to another.
 #[derive(Clone, Debug, PartialEq, Eq)]

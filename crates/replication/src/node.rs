@@ -7,6 +7,9 @@ use crate::lease::{Leases, Timing};
 use crate::message::{Beat, Message};
 use crate::{Time, lead::Copy};
 
+/// The most nodes that a cluster may come to have: what names one beyond them is nothing that a node says.
+pub(crate) const MOST_NODES: u32 = 1024;
+
 /// How long after the keeper could not be asked it is asked again.
 const ASK_AGAIN: Time = Time::from_millis(250);
 
@@ -15,7 +18,7 @@ const ASK_AGAIN: Time = Time::from_millis(250);
 pub struct Start {
     /// Which node it is.
     pub here: NodeId,
-    /// How many nodes there are.
+    /// How many nodes there are at first. One that joins later is known once a link with it begins, or the keeper names it.
     pub nodes: u32,
     /// How long they wait for each other; the same at all of them.
     pub timing: Timing,
@@ -54,6 +57,8 @@ pub enum Action {
         /// Who leads.
         leader: NodeId,
     },
+    /// Order no transactions any more: another node is to lead, which is not known yet.
+    Resign,
     /// Let readers see up to this snapshot: all nodes in sync have it.
     Show(SnapshotNumber),
     /// Clients may hear of transactions up to this snapshot: all nodes in sync show it.
@@ -100,6 +105,8 @@ pub struct Replication {
     next_beat: Time,
     /// Nothing is proposed before.
     not_before: Time,
+    /// It does not lead before, so that another node does.
+    resigned_until: Option<Time>,
     actions: Vec<Action>,
 }
 
@@ -121,6 +128,19 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
+    /// One of which nothing is known yet.
+    fn begun(now: Time) -> Self {
+        Self {
+            is_linked: false,
+            leases: Leases::begun(now),
+            is_suspended: false,
+            said: SnapshotNumber(0),
+            copy: None,
+            is_refused: false,
+            late_since: None,
+        }
+    }
+
     pub(crate) fn is_late(&self, now: Time, timing: &Timing) -> bool {
         let since = self.late_since;
         since.is_some_and(|since| now >= since + timing.wait)
@@ -142,21 +162,12 @@ impl Replication {
     /// That of a node that begins now.
     #[must_use]
     pub fn new(start: Start, now: Time) -> Self {
-        let peer = |_| Peer {
-            is_linked: false,
-            leases: Leases::begun(now),
-            is_suspended: false,
-            said: SnapshotNumber(0),
-            copy: None,
-            is_refused: false,
-            late_since: None,
-        };
         let mut new = Self {
             here: start.here,
             timing: start.timing,
             known: Versioned::default(),
             proposal: None,
-            peers: (0..start.nodes).map(peer).collect(),
+            peers: (0..start.nodes).map(|_| Peer::begun(now)).collect(),
             last: start.last,
             committed: SnapshotNumber(0),
             shown: start.last,
@@ -170,6 +181,7 @@ impl Replication {
             may_take_over: start.may_take_over,
             next_beat: now,
             not_before: now,
+            resigned_until: None,
             actions: Vec::new(),
         };
         new.adopt(now, start.known);
@@ -236,8 +248,37 @@ impl Replication {
         }
     }
 
+    /// Knows of all nodes up to this one; false if there may be none such.
+    fn make_room(&mut self, now: Time, node: NodeId) -> bool {
+        if node.0 >= MOST_NODES {
+            return false;
+        }
+        while self.peers.len() <= node.0 as usize {
+            self.peers.push(Peer::begun(now));
+        }
+        true
+    }
+
+    /// Leads no more if it does, so that another node in sync takes its place as if this one were silent. If none has by
+    /// then, it leads again.
+    pub fn resign(&mut self, until: Time) {
+        self.resigned_until = Some(until);
+        if self.leads.take().is_some() {
+            self.act(Action::Resign);
+        }
+    }
+
+    /// Whether it leaves it to others to lead, and to be heard.
+    fn has_resigned(&self, now: Time) -> bool {
+        let is_leader = self.known.configuration.leader == self.here;
+        is_leader && self.resigned_until.is_some_and(|until| now < until)
+    }
+
     /// A link with a node has begun: nothing that is said by it was said before.
     pub fn linked(&mut self, now: Time, node: NodeId) {
+        if !self.make_room(now, node) {
+            return;
+        }
         self.relink(node, true);
         self.beat_to(now, node);
     }
@@ -372,6 +413,11 @@ impl Replication {
         if kept.version <= self.known.version {
             return;
         }
+        let named = kept.configuration.in_sync.iter().copied();
+        let most = named.chain([kept.configuration.leader]).max();
+        if !most.is_none_or(|most| self.make_room(now, most)) {
+            return;
+        }
         let is_own = match self.proposal.take_if(|it| it.expected < kept.version) {
             Some(proposal) => proposal.configuration == kept.configuration,
             None => false,
@@ -468,6 +514,9 @@ impl Replication {
             }
             return;
         }
+        if self.has_resigned(now) {
+            return;
+        }
         let Some(leader) = self.leader() else {
             let next = self.known.configuration.led_by(self.here, None);
             self.propose(now, next);
@@ -499,11 +548,8 @@ impl Replication {
     }
 
     fn hear(&mut self, now: Time, from: NodeId, beat: &Beat) {
-        let known = beat.known.configuration.in_sync.iter().max();
-        let is_sound = (from.0 as usize) < self.peers.len()
-            && known.is_none_or(|most| (most.0 as usize) < self.peers.len())
-            && (beat.known.configuration.leader.0 as usize) < self.peers.len();
-        if !is_sound {
+        // One with whom there is no link says nothing.
+        if self.peers.len() <= from.0 as usize {
             return;
         }
         self.adopt(now, beat.known.clone());
@@ -529,6 +575,9 @@ impl Replication {
     }
 
     fn beat_to(&mut self, now: Time, node: NodeId) {
+        if self.has_resigned(now) {
+            return;
+        }
         let is_granted = match self.leads {
             Some(_) => self.grants_to_copy(now, node),
             None => self.leader() == Some(node) && !self.has_proposed(),

@@ -68,6 +68,7 @@ fn nothing_that_was_acknowledged_is_lost_or_unseen() {
         assert!(came.current_reads > 10 * DEFAULT_CASES, "{came:?}");
         assert!(came.terms > 2 * DEFAULT_CASES, "{came:?}");
         assert!(came.rolled_back > 0, "{came:?}");
+        assert!(came.resigned > 0, "{came:?}");
         assert!(came.unknown > 0, "{came:?}");
     }
 }

@@ -20,7 +20,7 @@ use crate::args::{CorsOrigin, FsyncArgument, ServeArguments};
 use crate::control;
 use crate::interrupt::{EndOfInput, Signals, end_at_once};
 use crate::limit_args::{HeavyPriorityArgument, LimitArguments};
-use crate::node::{BeginAnew, Node, start_anew};
+use crate::node::{End, Node, ToEnd, start_anew};
 use crate::open;
 
 /// # Errors
@@ -70,22 +70,25 @@ pub(crate) fn run(mut arguments: ServeArguments) -> anyhow::Result<()> {
         node.copy_if_needed(location, arguments.cluster.copy_anew)?;
     }
     let database = match &arguments.location {
-        Some(location) => at_location(location, &arguments, engine)?,
+        Some(location) => {
+            let may_be_new = node.as_ref().is_none_or(Node::makes_store);
+            at_location((location, may_be_new), &arguments, engine)?
+        }
         None if arguments.files.is_empty() => {
             note!("no files and no --location: the database is empty");
             Database::with_config(engine)
         }
         None => open::in_memory(&arguments.files, &arguments.read, Duration::ZERO, engine)?,
     };
-    let anew = match node {
+    let to_end = match node {
         Some(node) => node.join(&database)?,
-        None => BeginAnew::never(),
+        None => ToEnd::never(),
     };
     let end = match arguments.cluster.ends_with_input {
         true => EndOfInput::watch()?,
         false => EndOfInput::never(),
     };
-    let asks = (end, anew);
+    let asks = (end, to_end);
     match serve_until(asks, database, config, arguments.location.as_deref())? {
         Ended::ForGood => Ok(()),
         Ended::ToBeginAnew(anew) => Err(start_anew(anew)),
@@ -118,8 +121,10 @@ fn cors(origins: &[CorsOrigin]) -> Cors {
     }
 }
 
+/// What is served of a folder; a store that has nothing where there is none, if that `may_be_new`: it would be no copy of
+/// any other.
 fn at_location(
-    location: &Path,
+    (location, may_be_new): (&Path, bool),
     arguments: &ServeArguments,
     engine: Config,
 ) -> anyhow::Result<Database> {
@@ -140,10 +145,9 @@ fn at_location(
              load --location DIR FILE...` first"
         ),
         (false, true) => {
-            // A store that is made here would be no copy of any other.
-            let opened = match engine.is_replicated {
-                true => open::stored(location, engine),
-                false => open::stored_or_new(location, engine),
+            let opened = match may_be_new {
+                true => open::stored_or_new(location, engine),
+                false => open::stored(location, engine),
             };
             return opened.map_err(|error| match open::may_not_be_written(&error) {
                 true => anyhow!("{error}; --read-only serves a store without writing it"),
@@ -216,13 +220,13 @@ pub(crate) fn serve(
     config: ServerConfig,
     store: Option<&Path>,
 ) -> anyhow::Result<()> {
-    let asks = (EndOfInput::never(), BeginAnew::never());
+    let asks = (EndOfInput::never(), ToEnd::never());
     serve_until(asks, database, config, store).map(drop)
 }
 
 /// As [`serve`], or until the end of standard input.
 fn serve_until(
-    asks: (EndOfInput, BeginAnew),
+    asks: (EndOfInput, ToEnd),
     database: Database,
     mut config: ServerConfig,
     store: Option<&Path>,
@@ -323,13 +327,16 @@ fn reread_on_hangup(_: OnHangup) -> io::Result<impl Future<Output = ()> + Send> 
 /// second signal ends the process.
 async fn stop(
     mut signals: Signals,
-    (end, anew): (EndOfInput, BeginAnew),
+    (end, to_end): (EndOfInput, ToEnd),
     running: watch::Sender<()>,
 ) -> Ended {
     let ended = tokio::select! {
         () = signals.next() => Ended::ForGood,
         () = end.wait() => Ended::ForGood,
-        anew = anew.wait() => Ended::ToBeginAnew(anew),
+        end = to_end.wait() => match end {
+            End::Anew(anew) => Ended::ToBeginAnew(anew),
+            End::Left => Ended::ForGood,
+        },
     };
     drop(running);
     note!("ending once the queries and backups under way have; Ctrl-C again ends at once");

@@ -3,6 +3,7 @@
 
 mod copied;
 mod elected;
+mod listed;
 mod namespaces;
 mod parts;
 mod proxied;
@@ -469,8 +470,11 @@ fn what_cannot_be_a_node_is_told_on_one_line() {
     let with = |options: &[&'static str]| [&read[..], options].concat();
     for (options, part) in [
         (with(&["--peers", "nodes.toml"]), "--node <NAME>"),
-        (with(&["--node", "a"]), "--peers <FILE>"),
-        (with(&["--no-shared-memory"]), "--peers <FILE>"),
+        (
+            with(&["--node", "a"]),
+            "error: --node: give the list of nodes with --peers FILE, or the etcd that keeps it with --cluster URL\n",
+        ),
+        (with(&["--no-shared-memory"]), "--node <NAME>"),
         (
             vec![
                 "--location",
@@ -492,7 +496,7 @@ fn what_cannot_be_a_node_is_told_on_one_line() {
                 "a",
                 "people.ttl",
             ],
-            "error: --peers: all nodes have copies of one store; load files",
+            "error: --node: all nodes have copies of one store; load files",
         ),
         (
             vec!["--read-only", "--peers", "nodes.toml", "--node", "a"],

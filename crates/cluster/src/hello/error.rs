@@ -52,6 +52,12 @@ pub enum HelloError {
         /// Nodes of the cluster.
         nodes: u32,
     },
+    /// The other side has come with a newer list of nodes.
+    #[error("node {name} is of a newer list of nodes than this one has heard of yet")]
+    NewerList {
+        /// What it is called there.
+        name: String,
+    },
     /// Another node is at the address of one.
     #[error(
         "node {name} is at the address of node number {to}: correct the address in the list of peers, or start each \

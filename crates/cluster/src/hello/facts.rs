@@ -20,6 +20,8 @@ pub struct Facts {
     pub program: String,
     /// The digest of its list of peers ([`PeerList::digest`](crate::PeerList::digest)).
     pub cluster: [u8; 32],
+    /// How often that had changed ([`PeerList::version`](crate::PeerList::version)).
+    pub list: u64,
     /// Its name in this list.
     pub name: String,
     /// Shards of the cluster.

@@ -30,6 +30,7 @@ impl Side {
             nodes: 3,
             secret: Some(Secret::new(b"correct horse battery").unwrap()),
             facts: Facts {
+                list: 0,
                 program: "0.1.0".to_owned(),
                 cluster: [7; 32],
                 name: format!("node-{node}"),

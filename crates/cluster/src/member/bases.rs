@@ -189,8 +189,9 @@ impl Member {
     ) -> Result<(), String> {
         let links = self.links.lock();
         let link = links[from.0 as usize].clone();
-        // Of a link that has ended nothing is read.
-        let Some(link) = link.filter(|link| link.number == number) else {
+        // Of a link that has ended nothing is read, and of one to a peer by another list nothing is known.
+        let is_read = |link: &Arc<PeerLink>| link.number == number && link.list == self.list();
+        let Some(link) = link.filter(is_read) else {
             return Ok(());
         };
         let mut pieces = link.pieces.lock();

@@ -11,6 +11,7 @@ use std::time::Duration;
 use jindou_exec::{ByClass, Catalogue, GraphSource, MessageCost, QueryClass, TermPart, TermSource};
 use jindou_fabric::remote::Fabric;
 use jindou_model::{NodeId, ShardId, SnapshotNumber, Unavailable};
+use jindou_partition::ShardMap;
 use parking_lot::Mutex;
 
 use super::Member;
@@ -83,7 +84,7 @@ pub trait MemberGraphs: Send + Sync {
 /// The links of a member, and what reads the shards of others by way of them.
 pub(super) struct Views {
     links: Vec<Option<Arc<PeerLink>>>,
-    /// All peers are there.
+    /// All that hold shards are there.
     pub(super) are_complete: bool,
     /// By node: the bases of each.
     bases: Vec<Vec<Arc<PeerBase>>>,
@@ -107,9 +108,9 @@ pub(super) struct SeenBy {
 }
 
 impl Views {
-    /// The shards of others by way of these links.
-    pub(super) fn new(nodes: usize, links: &[Option<Arc<PeerLink>>]) -> Self {
-        assert_eq!(links.len(), nodes, "a place for each node");
+    /// The shards of others by way of these links, at a node.
+    pub(super) fn new((map, here): (&ShardMap, NodeId), links: &[Option<Arc<PeerLink>>]) -> Self {
+        assert_eq!(links.len(), map.nodes().len(), "a place for each node");
         let bases = |link: &Option<Arc<PeerLink>>| {
             let link = link.as_ref();
             link.map_or_else(Vec::new, |link| link.bases.lock().clone())
@@ -117,10 +118,11 @@ impl Views {
         Self {
             bases: links.iter().map(bases).collect(),
             links: links.to_vec(),
-            are_complete: links.iter().flatten().count() + 1 == nodes,
+            are_complete: (map.nodes().zip(links))
+                .all(|(node, link)| link.is_some() || node == here || !map.holds(node)),
             readers: Mutex::default(),
             message_cost: match links.iter().flatten().all(|link| link.is_mapped) {
-                true => message_cost::of_mapped(nodes),
+                true => message_cost::of_mapped(map.holding() as usize),
                 false => MESSAGE_COST_BY_TCP,
             },
         }

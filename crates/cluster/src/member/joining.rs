@@ -23,6 +23,8 @@ use crate::mail::{Mail, Postman};
 pub(super) struct PeerLink {
     /// No other link of this member has it.
     pub(super) number: u64,
+    /// By which state of the list the peer is there.
+    pub(super) list: u64,
     /// What the peer told of its shards, the last first.
     pub(super) bases: Mutex<Vec<Arc<PeerBase>>>,
     /// What came of an advert that is not whole.
@@ -41,8 +43,10 @@ pub(super) struct PeerLink {
 /// be answered at once.
 pub(super) struct Joined {
     pub(super) number: u64,
-    /// What the peer told of its shards,
-    pub(super) theirs: Advert,
+    /// By which state of the list the peer is there.
+    list: u64,
+    /// What the peer told of its shards, where it holds them by the same list,
+    pub(super) theirs: Option<Advert>,
     /// and the number of what it was told.
     pub(super) told: u64,
     is_mapped: bool,
@@ -61,6 +65,7 @@ impl Joined {
         });
         Ok(PeerLink {
             number: self.number,
+            list: self.list,
             bases: Mutex::default(),
             pieces: Mutex::default(),
             is_mapped: self.is_mapped,
@@ -90,6 +95,8 @@ pub(super) enum JoinError {
     Memory(FabricError),
     #[error("a newer connection with it took the place of this one")]
     Superseded,
+    #[error("it has left the cluster")]
+    HasLeft,
     #[error("it says what this version cannot read: {0}")]
     Malformed(&'static str),
 }
@@ -155,7 +162,7 @@ pub(super) fn join(
     };
     let told = postcard::to_extend(&told, Vec::new()).expect("memory takes all that is written");
     let theirs = Told::read(&greeted.exchange(&stream, &told, member.options.meet_within)?)?;
-    let advert = advert(member, peer, &theirs.advert)?;
+    let advert = (greeted.list == member.list()).then(|| advert(member, peer, &theirs.advert));
     let (requests, answers) = (invited(&theirs.requests)?, invited(&theirs.answers)?);
     let mail = Invitation::from_bytes(&theirs.mail)?;
     member.connect((peer, number), &theirs.address, stream)?;
@@ -164,7 +171,8 @@ pub(super) fn join(
     let mail = ends.mail.join(&mail)?;
     Ok(Joined {
         number,
-        theirs: advert,
+        list: greeted.list,
+        theirs: advert.transpose()?,
         told: own.number,
         is_mapped: member.fabric.is_neighbour(peer),
         calls: asking.map(|_, end| Arc::new(Link::over(end, &member.counts))),

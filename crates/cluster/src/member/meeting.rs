@@ -157,7 +157,8 @@ pub(super) fn start(
     let mut threads = vec![thread(here, "accept nodes", move || {
         accept(&weak, &at, &listener);
     })?];
-    for peer in member.map.nodes().filter(|peer| *peer < here) {
+    let is_met = |peer: &NodeId| *peer < here && member.options.peers.is_met(*peer);
+    for peer in member.map.nodes().filter(is_met) {
         let (weak, at) = (Arc::downgrade(member), Arc::clone(meeting));
         let name = format!("meet node {peer}");
         threads.push(thread(peer, &name, move || keep(&weak, &at, peer))?);
@@ -291,6 +292,9 @@ fn meet(
     let greeted = handshake.run(&stream)?;
     place.into_iter().for_each(StrangerPlace::leave);
     let peer = greeted.node;
+    if !member.options.peers.is_met(peer) {
+        return Err(JoinError::HasLeft);
+    }
     if greeted.wants_copy {
         return Ok(Some(Asks { node: peer, stream }));
     }
@@ -346,6 +350,10 @@ fn welcome(
                 if let Some(user) = user {
                     user.give_copy(asks.node, asks.stream);
                 }
+            }
+            // It tries again, and this one hears of the list soon.
+            Err(error @ JoinError::Hello(HelloError::NewerList { .. })) => {
+                tracing::info!(%error, "a node cannot be met yet");
             }
             Err(error) => {
                 member.was_not_met(&error);

@@ -43,7 +43,7 @@ use crate::hello::Facts;
 use crate::logical::ForkMessages;
 use crate::mail::{Mail, MailCounts, MailLimits};
 use crate::one_sided::{ReadCounts, RemoteReads};
-use crate::peers::PeerList;
+use crate::peers::{PeerList, Stage};
 use crate::rows::is_of_graph;
 use crate::secret::Secret;
 use crate::workers::{ClassWorkers, ThreadStarts};
@@ -150,6 +150,8 @@ pub struct MemberStatus {
     pub address: String,
     /// Where its HTTP server is, if that is known.
     pub http: Option<String>,
+    /// What it does in the cluster.
+    pub stage: Stage,
     /// Shards that it holds.
     pub shards: usize,
     /// Whether it is there.
@@ -202,7 +204,7 @@ impl Member {
         let nodes = map.nodes().len();
         let (first, limits) = (incarnation(), options.forks.limits);
         let counts: Arc<ReadCounts> = Arc::default();
-        let alone = Views::new(nodes, &vec![None; nodes]);
+        let alone = Views::new((&map, options.here), &vec![None; nodes]);
         Arc::new_cyclic(|weak: &Weak<Self>| {
             let way = Arc::new(Way(Weak::clone(weak)));
             let finder = Weak::clone(weak);
@@ -318,6 +320,7 @@ impl Member {
             link.map(|link| counts(&link.mail)).unwrap_or_default()
         };
         numbered
+            .filter(|(node, _)| self.options.peers.is_met(*node))
             .map(|(node, (peer, link))| {
                 let bases = link.as_ref().map(|link| link.bases.lock().clone());
                 let (_, any) = alike(&tags, &bases.unwrap_or_default());
@@ -326,6 +329,7 @@ impl Member {
                     name: peer.name.clone(),
                     address: peer.address.clone(),
                     http: peer.http.clone(),
+                    stage: peer.stage,
                     shards: self.shards_of(node).count(),
                     presence: self.presence(node, link.as_deref()),
                     alike: any.count(),
@@ -356,8 +360,14 @@ impl Member {
         self.meeting.wait_until(within, || !self.are_all_there())
     }
 
+    /// Whether those that hold shards are, by the same list.
     fn are_all_there(&self) -> bool {
-        self.links.lock().iter().flatten().count() + 1 == self.map.nodes().len()
+        let links = self.links.lock();
+        let mut holders = self.map.nodes().filter(|node| self.map.holds(*node));
+        holders.all(|node| {
+            let link = links[node.0 as usize].as_ref();
+            node == self.here() || link.is_some_and(|link| link.list == self.list())
+        })
     }
 
     /// What this node has read of others, and asked.
@@ -379,6 +389,12 @@ impl Member {
         &self.options.peers.peers()[node.0 as usize].name
     }
 
+    /// Who is in the cluster.
+    #[must_use]
+    pub fn peers(&self) -> &PeerList {
+        &self.options.peers
+    }
+
     /// Which node holds each shard.
     #[must_use]
     pub fn map(&self) -> &ShardMap {
@@ -398,11 +414,22 @@ impl Member {
         self.links.lock()[node.0 as usize].clone()
     }
 
+    /// The link by which rows go to a node: one by another list may hold other shards than the rows are sent for.
+    fn link_of_rows(&self, node: NodeId) -> Option<Arc<PeerLink>> {
+        self.link(node).filter(|link| link.list == self.list())
+    }
+
+    /// Which state of the list it is a member by.
+    fn list(&self) -> u64 {
+        self.options.peers.version()
+    }
+
     /// What it tells others when they meet.
     fn facts(&self) -> Facts {
         Facts {
             program: self.options.version.clone(),
             cluster: self.options.peers.digest(),
+            list: self.list(),
             name: self.name(self.here()).to_owned(),
             shards: self.map.shards().count() as u32,
             snapshot: self.identity.clone(),
@@ -415,9 +442,15 @@ impl Member {
         self.bases.advert()
     }
 
-    /// Has queries see the graph by way of these links.
+    /// Has queries see the graph by way of these links: of those to nodes by the same list, as others may hold other
+    /// shards.
     fn look(&self, links: &[Option<Arc<PeerLink>>]) {
-        self.set_views(Views::new(self.map.nodes().len(), links));
+        let shared = links.iter().map(|link| {
+            let link = link.as_ref().filter(|link| link.list == self.list());
+            link.map(Arc::clone)
+        });
+        let shared: Vec<_> = shared.collect();
+        self.set_views(Views::new((&self.map, self.here()), &shared));
     }
 
     /// Tells of a link that broke as its peer's memory cannot be opened.
@@ -468,9 +501,10 @@ impl Member {
             let link = Arc::new(joined.open(self)?);
             let mail = Arc::clone(&link.mail);
             let before = links[node.0 as usize].take();
-            let broken = match PeerBase::open(&theirs, &*self.fabric, None) {
+            let base = theirs.map(|theirs| PeerBase::open(&theirs, &*self.fabric, None));
+            let broken = match base.transpose() {
                 Ok(base) => {
-                    *link.bases.lock() = vec![base];
+                    *link.bases.lock() = base.into_iter().collect();
                     links[node.0 as usize] = Some(Arc::clone(&link));
                     None
                 }
@@ -573,6 +607,35 @@ impl Member {
     }
 }
 
+impl Member {
+    /// Whether another member has taken its place, or is about to.
+    #[must_use]
+    pub fn has_left(&self) -> bool {
+        self.meeting.is_stopped()
+    }
+
+    /// Meets nobody any more, and ends all links, of which their user is told: another member takes its place. What queries have
+    /// of other nodes is lost to them. Waits for those who tell the user something.
+    pub fn leave(&self) {
+        self.meeting.stop();
+        let links: Vec<(NodeId, Arc<PeerLink>)> = {
+            let mut links = self.links.lock();
+            let taken = (0..).map(NodeId).zip(links.iter_mut());
+            let taken = taken.filter_map(|(node, link)| Some((node, link.take()?)));
+            let taken = taken.collect();
+            self.look(&links);
+            taken
+        };
+        for (node, link) in links {
+            self.disconnect(node, link.number);
+            link.mail.end();
+            self.users.end(node, link.number);
+            self.forks.lost(node);
+        }
+        self.users.close();
+    }
+}
+
 impl Drop for Member {
     fn drop(&mut self) {
         self.meeting.stop();
@@ -604,7 +667,7 @@ impl Messages for Way {
     fn send(&self, to: NodeId, message: Vec<u8>) {
         let member = self.0.upgrade();
         // Of a node that is away nothing is heard, and whoever waits for it was told.
-        if let Some(link) = member.and_then(|member| member.link(to)) {
+        if let Some(link) = member.and_then(|member| member.link_of_rows(to)) {
             // What a link that breaks just now does not take is heard of as lost.
             let _is_taken = link.mail.send(user::of_sub_query(message));
         }
@@ -612,7 +675,7 @@ impl Messages for Way {
 
     fn reaches(&self, node: NodeId) -> bool {
         let member = self.0.upgrade();
-        member.is_some_and(|member| member.link(node).is_some())
+        member.is_some_and(|member| member.link_of_rows(node).is_some())
     }
 }
 
@@ -633,6 +696,14 @@ impl Forks for AtMember {
 
     fn nodes(&self) -> u32 {
         self.member.map.nodes().len() as u32
+    }
+
+    fn holding(&self) -> u32 {
+        self.member.map.holding()
+    }
+
+    fn holds(&self, node: NodeId) -> bool {
+        self.member.map.holds(node)
     }
 
     fn snapshot(&self) -> SnapshotNumber {
@@ -661,7 +732,7 @@ impl Forks for AtMember {
     fn send(&self, to: NodeId, sub_query: SubQuery) {
         let member = &self.member;
         let lost = || ExecError::NodeLost { node: to };
-        let Some(link) = member.link(to) else {
+        let Some(link) = member.link_of_rows(to) else {
             return sub_query.fail(lost());
         };
         if !link.mail.wait_for_room(|| sub_query.is_over()) && !sub_query.is_over() {

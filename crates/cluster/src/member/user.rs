@@ -5,10 +5,12 @@
 
 use std::net::TcpStream;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use jindou_model::NodeId;
 use parking_lot::Mutex;
 
+use super::joining::JoinError;
 use crate::mail::Mail;
 
 /// What a message between members is about: its last byte.
@@ -79,6 +81,8 @@ impl Letter {
 /// The links as their user knows them.
 pub(super) struct UserLinks {
     user: Option<Arc<dyn LinkUser>>,
+    /// No link begins any more.
+    is_closed: AtomicBool,
     /// By node.
     places: Box<[Place]>,
 }
@@ -95,6 +99,7 @@ impl UserLinks {
     pub(super) fn new(user: Option<Arc<dyn LinkUser>>, nodes: usize) -> Self {
         Self {
             user,
+            is_closed: AtomicBool::new(false),
             places: (0..nodes).map(|_| Place::default()).collect(),
         }
     }
@@ -105,13 +110,16 @@ impl UserLinks {
     }
 
     /// Has `open` open the link of this number with a node, and tells of it before anything that comes by it.
-    pub(super) fn join<T, E>(
+    pub(super) fn join<T>(
         &self,
         (node, number): (NodeId, u64),
-        open: impl FnOnce() -> Result<(T, Arc<Mail>), E>,
-    ) -> Result<T, E> {
+        open: impl FnOnce() -> Result<(T, Arc<Mail>), JoinError>,
+    ) -> Result<T, JoinError> {
         let place = &self.places[node.0 as usize];
         let mut told = place.told.lock();
+        if self.is_closed.load(Ordering::SeqCst) {
+            return Err(JoinError::Superseded);
+        }
         let (opened, mail) = open()?;
         let Some(user) = &self.user else {
             return Ok(opened);
@@ -159,6 +167,23 @@ impl UserLinks {
         let place = self.places.get(to.0 as usize);
         let mail = place.and_then(|place| place.mail.lock().clone());
         mail.is_some_and(|mail| mail.send(message))
+    }
+
+    /// Tells that each link that there is has ended, and of none after that.
+    pub(super) fn close(&self) {
+        self.is_closed.store(true, Ordering::SeqCst);
+        for (node, place) in (0..).map(NodeId).zip(&self.places) {
+            let mut told = place.told.lock();
+            let mail = place.mail.lock().take();
+            if std::mem::take(&mut *told) != 0
+                && let Some(user) = &self.user
+            {
+                user.lost(node);
+            }
+            drop(told);
+            // The last of a mail waits for its thread, which may be about to tell of something.
+            drop(mail);
+        }
     }
 
     /// Lets go of all links, of which nothing is told any more.

@@ -66,6 +66,7 @@ pub(super) fn meet(
     };
     let meeting = Meeting {
         facts: Facts {
+            list: 0,
             program: env!("CARGO_PKG_VERSION").to_owned(),
             cluster: options.peers.digest(),
             name: own.name.clone(),

@@ -57,6 +57,9 @@ pub enum PeersError {
         /// Why.
         reason: WrongPeers,
     },
+    /// A list that is kept elsewhere cannot be.
+    #[error("the list of nodes: {0}")]
+    Kept(WrongPeers),
     /// No node has this name.
     #[error("no node is named {name:?}: there are {}{}", known.join(", "), and_more(*more))]
     UnknownNode {
@@ -92,6 +95,12 @@ pub enum WrongPeers {
         /// Where the other has it.
         first_line: usize,
     },
+    /// Another node has the name, in a list without lines.
+    #[error("two nodes are named {0}")]
+    SameName(String),
+    /// Another node has the address, in a list without lines.
+    #[error("{0} is the address of another node, too")]
+    SameAddress(String),
     /// It is no address that others can reach.
     #[error("{0:?} is no address of a node: it is host:port, or [host]:port for IPv6")]
     Address(String),

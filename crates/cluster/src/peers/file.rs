@@ -10,7 +10,7 @@ use toml::Spanned;
 
 use super::address::Endpoint;
 use super::error::line_of;
-use super::{MOST_NODES, Peer, PeerList, PeersError, WrongPeers, is_name};
+use super::{MOST_NODES, Peer, PeerList, PeersError, Stage, WrongPeers, is_name};
 use jindou_model::{is_printable, printable};
 
 /// Shards, unless the file says how many.
@@ -53,11 +53,14 @@ pub(super) fn parse(text: &str) -> Result<PeerList, PeersError> {
         name: node.name.into_inner(),
         address: node.address.into_inner(),
         http: node.http.map(Spanned::into_inner),
+        stage: Stage::Holds,
     };
     Ok(PeerList {
         peers: table.node.into_iter().map(peer).collect(),
         map,
         secret_file: table.secret_file.map(Spanned::into_inner),
+        version: 0,
+        cluster: String::new(),
     })
 }
 

@@ -31,6 +31,7 @@ fn nodes_are_numbered_by_their_places() {
         name: name.to_owned(),
         address: address.to_owned(),
         http: http.map(str::to_owned),
+        stage: Stage::Holds,
     };
     let a = peer("a", "10.0.0.1:7900", Some("http://10.0.0.1:7878"));
     let b = peer("b", "[fd00::2]:7900", None);
@@ -275,4 +276,38 @@ proptest::proptest! {
             proptest::prop_assert!(!error.to_string().contains(char::is_control));
         }
     }
+}
+
+#[test]
+fn a_list_that_changes_has_shards_where_they_are_held_and_one_digest() {
+    let peer = |name: &str, port: u16, stage| Peer {
+        name: name.to_owned(),
+        address: format!("127.0.0.1:{port}"),
+        http: None,
+        stage,
+    };
+    let shards = Shards::new(8).unwrap();
+    let kept = |version, peers| PeerList::kept("c", version, shards, peers);
+    let two = vec![peer("a", 1, Stage::Holds), peer("b", 2, Stage::Joins)];
+    let first = kept(1, two.clone()).unwrap();
+    assert!(first.map().holds(NodeId(0)) && !first.map().holds(NodeId(1)));
+    // The place of one that has gone is another's.
+    let later = vec![
+        peer("a", 1, Stage::Gone),
+        peer("b", 2, Stage::Holds),
+        peer("c", 1, Stage::Holds),
+    ];
+    let second = kept(2, later).unwrap();
+    assert_eq!(second.map().nodes().len(), 3);
+    assert_eq!(second.map().holding(), 2);
+    assert_eq!(first.digest(), second.digest());
+    let other = PeerList::kept("d", 1, shards, two).unwrap();
+    assert_ne!(first.digest(), other.digest());
+    let refused = |peers| kept(1, peers).unwrap_err().to_string();
+    let gone = refused(vec![peer("a", 1, Stage::Gone)]);
+    assert!(gone.contains("0 nodes for 8 shards"), "{gone}");
+    let same = |name, port| vec![peer("a", 1, Stage::Holds), peer(name, port, Stage::Joins)];
+    assert!(refused(same("a", 2)).contains("two nodes are named a"));
+    assert!(refused(same("b", 1)).contains("127.0.0.1:1 is the address"));
+    assert!(refused(vec![peer("a b", 1, Stage::Holds)]).contains("no name"));
 }

@@ -37,16 +37,16 @@ impl Group {
         let role = self.role();
         let Role::Leader(leader) = &*role else {
             let leader = self.leader().map(|(node, _)| self.options.name(node));
-            let reason = match leader {
+            let reason = match &leader {
                 Some(name) => format!("node {name} leads, and gives copies of the store"),
                 None => "it does not know which node leads".to_owned(),
             };
-            return refused(reason, leader.map(str::to_owned));
+            return refused(reason, leader);
         };
         let Some(inner) = leader.inner.upgrade() else {
             return refused("it ends".to_owned(), None);
         };
-        let name = self.options.name(to).to_owned();
+        let name = self.options.name(to);
         if !leader.hold_for_copy(to, inner.graph.load().snapshot.number()) {
             let reason = "it gives a copy of the store to another node just now".to_owned();
             return refused(reason, None);

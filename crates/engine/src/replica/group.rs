@@ -50,7 +50,7 @@ pub(crate) struct Group {
     /// Why nothing is applied any more.
     ended: OnceLock<String>,
     /// What came of messages that are not whole, by node.
-    pieces: Vec<Mutex<Pieces>>,
+    pieces: Mutex<BTreeMap<NodeId, Arc<Mutex<Pieces>>>>,
     /// Snapshots in the log that readers do not see yet.
     unshown: Mutex<VecDeque<Snapshot>>,
     /// Until when what readers see is current for certain: nanoseconds since this began.
@@ -80,6 +80,7 @@ struct State {
 enum Part {
     Leads(u64),
     Follows(u64, NodeId),
+    Resigns,
 }
 
 impl Group {
@@ -98,7 +99,7 @@ impl Group {
         let has_elections = keeper.lets_take_over();
         let start = Start {
             here: options.here,
-            nodes: options.nodes.len() as u32,
+            nodes: options.nodes.numbers().last().map_or(0, |last| last.0 + 1),
             timing: options.timing(),
             last,
             known: Versioned::default(),
@@ -114,7 +115,6 @@ impl Group {
             proposals: VecDeque::new(),
             stopped: false,
         };
-        let pieces = options.nodes.iter().map(|_| Mutex::default()).collect();
         let group = Arc::new_cyclic(|weak: &Weak<Self>| Self {
             inner: Arc::downgrade(inner),
             keeper,
@@ -124,7 +124,7 @@ impl Group {
             changed: Condvar::new(),
             role: ArcSwap::from_pointee(Role::Follower(Follower::new(inner, &options, weak))),
             ended: OnceLock::new(),
-            pieces,
+            pieces: Mutex::default(),
             unshown: Mutex::default(),
             current_until: AtomicU64::new(0),
             is_copy: AtomicBool::new(false),
@@ -201,6 +201,7 @@ impl Group {
                 Action::Follow { term, leader } => {
                     state.parts.push_back(Part::Follows(term, leader));
                 }
+                Action::Resign => state.parts.push_back(Part::Resigns),
                 Action::Answer(number) => state.answered = number,
                 Action::Send(to, said) => {
                     let link = state.links.get(&to).map(Arc::clone);
@@ -291,7 +292,7 @@ impl Group {
             }
             if !goes_on || self.changed.wait_until(&mut state, until).timed_out() {
                 return Err(EngineError::WriteUnknown {
-                    node: self.options.name(self.options.here).to_owned(),
+                    node: self.options.name(self.options.here),
                 });
             }
         }
@@ -432,7 +433,7 @@ impl Group {
         if !self.options.has(node) {
             return;
         }
-        *self.pieces[node.0 as usize].lock() = Pieces::default();
+        self.pieces.lock().insert(node, Arc::default());
         let link = Arc::new(Link::new(node, &self.options.way));
         let before = self.state.lock().links.insert(node, Arc::clone(&link));
         if let Some(before) = before {
@@ -461,7 +462,10 @@ impl Group {
         if !self.options.has(from) {
             return Err(format!("there is no node {from}"));
         }
-        let mut pieces = self.pieces[from.0 as usize].lock();
+        // There are some from when the link began.
+        let pieces = self.pieces.lock().get(&from).map(Arc::clone);
+        let pieces = pieces.unwrap_or_default();
+        let mut pieces = pieces.lock();
         let Some(message) = pieces.add(piece, self.options.message_bytes)? else {
             return Ok(());
         };
@@ -491,7 +495,7 @@ impl Group {
     /// The name of the node that leads, or of the group while none is known.
     pub(crate) fn leader_name(&self) -> String {
         match self.leader() {
-            Some((leader, _)) => self.options.name(leader).to_owned(),
+            Some((leader, _)) => self.options.name(leader),
             None => "that leads".to_owned(),
         }
     }
@@ -507,10 +511,9 @@ impl Group {
         let known = state.core.known();
         let in_sync = known.configuration.in_sync.iter();
         (known.version > 0).then(|| ReplicaAgreement {
+            leader: self.options.name(known.configuration.leader),
             term: known.configuration.term,
-            in_sync: in_sync
-                .map(|node| self.options.name(*node).to_owned())
-                .collect(),
+            in_sync: in_sync.map(|node| self.options.name(*node)).collect(),
             committed: state.core.committed(),
         })
     }
@@ -524,7 +527,7 @@ impl Group {
             Role::Leader(leader) => ReplicaStatus::Leads {
                 followers: (leader.status().into_iter())
                     .map(|(node, applied)| FollowerStatus {
-                        name: self.options.name(node).to_owned(),
+                        name: self.options.name(node),
                         applied,
                         is_awaited: applied.is_some() && self.is_in_sync(node),
                     })
@@ -532,7 +535,7 @@ impl Group {
             },
             Role::Follower(follower) => {
                 let leader = self.leader();
-                let name = |(node, _): (NodeId, u64)| self.options.name(node).to_owned();
+                let name = |(node, _): (NodeId, u64)| self.options.name(node);
                 ReplicaStatus::Follows {
                     leader: leader.map(name),
                     is_led: follower.is_led() && self.ended().is_none(),
@@ -616,6 +619,11 @@ impl Group {
                     self.end(format!("it cannot lead: {error}"));
                 }
             }
+            Some(Part::Resigns) => {
+                if let Err(error) = self.stop_leading(&inner, "another node is to lead") {
+                    self.end(format!("it cannot follow: {error}"));
+                }
+            }
             Some(Part::Follows(term, leader)) => {
                 if let Err(error) = self.follow(&inner, (term, leader)) {
                     self.end(format!("it cannot follow: {error}"));
@@ -669,28 +677,39 @@ impl Group {
         inner.begin_leading_streams()
     }
 
+    /// As [`Replica::resign`](super::Replica::resign).
+    pub(super) fn resign(&self, within: Duration) {
+        self.with(|core, now| core.resign(now + within));
+    }
+
+    /// Orders no transactions any more, if it did, for a reason that is said if it begins anew for that.
+    fn stop_leading(&self, inner: &Arc<Inner>, why: &str) -> Result<(), EngineError> {
+        let role = self.role();
+        if !matches!(&*role, Role::Leader(_)) {
+            return Ok(());
+        }
+        {
+            let mut writer = inner.writer.lock();
+            writer.leads = None;
+            writer.follows = true;
+            let group = inner.group().expect("it has a part");
+            let follower = Follower::new(inner, &self.options, &Arc::downgrade(group));
+            follower.start()?;
+            self.role.store(Arc::new(Role::Follower(follower)));
+        }
+        role.stop();
+        if !inner.streams.end_leading() {
+            let reason =
+                format!("{why}, and the streams that went on here go on there: it begins anew");
+            self.begin_anew(Anew::Opened, reason);
+        }
+        Ok(())
+    }
+
     /// Orders no transactions any more, if it did, and follows another node.
     fn follow(&self, inner: &Arc<Inner>, (term, leader): (u64, NodeId)) -> Result<(), EngineError> {
-        let role = self.role();
-        if let Role::Leader(_) = &*role {
-            {
-                let mut writer = inner.writer.lock();
-                writer.leads = None;
-                writer.follows = true;
-                let group = inner.group().expect("it has a part");
-                let follower = Follower::new(inner, &self.options, &Arc::downgrade(group));
-                follower.start()?;
-                self.role.store(Arc::new(Role::Follower(follower)));
-            }
-            role.stop();
-            if !inner.streams.end_leading() {
-                let name = self.options.name(leader);
-                let reason = format!(
-                    "node {name} leads now, and the streams that went on here go on there: it begins anew"
-                );
-                self.begin_anew(Anew::Opened, reason);
-            }
-        }
+        let name = self.options.name(leader);
+        self.stop_leading(inner, &format!("node {name} leads now"))?;
         if self.has_elections {
             let name = self.options.name(leader);
             tracing::info!("node {name} leads, in term {term}");

@@ -555,7 +555,7 @@ impl Leader {
     }
 
     fn refuse(&self, node: NodeId, link: &Link, reason: RefusedCopy) {
-        let said = reason.told(self.options.name(self.options.here));
+        let said = reason.told(&self.options.name(self.options.here));
         tracing::warn!("node {} cannot follow: {said}", self.options.name(node));
         let _is_there = link.send(&Head::Refused(reason), &[]);
     }
@@ -597,7 +597,7 @@ impl Leader {
     /// The last snapshot that each other node was known to have, if it is there.
     pub(super) fn status(&self) -> Vec<(NodeId, Option<SnapshotNumber>)> {
         let state = self.state.lock();
-        let nodes = (0..self.options.nodes.len() as u32).map(NodeId);
+        let nodes = self.options.nodes.numbers().into_iter();
         let others = nodes.filter(|node| *node != self.options.here);
         let applied = |node: NodeId| {
             let session = state.peers.get(&node)?.session.as_ref()?;

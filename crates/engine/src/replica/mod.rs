@@ -29,6 +29,7 @@ mod keeper;
 mod leader;
 mod lineage;
 mod link;
+mod names;
 mod outcome;
 mod wire;
 
@@ -53,6 +54,7 @@ use giving::remove_leftovers;
 pub(crate) use group::Group;
 pub use keeper::{Keeper, KeeperError, Told};
 pub(crate) use leader::Leader;
+pub use names::NodeNames;
 
 use crate::streams::Copied;
 
@@ -70,7 +72,7 @@ pub trait ReplicaWay: Send + Sync {
 #[non_exhaustive]
 pub struct ReplicaOptions {
     /// The names of all nodes, by their numbers.
-    pub nodes: Vec<String>,
+    pub nodes: NodeNames,
     /// Which of them this is.
     pub here: NodeId,
     /// What carries messages to the others.
@@ -113,7 +115,7 @@ impl ReplicaOptions {
     #[must_use]
     pub fn new(nodes: Vec<String>, here: NodeId, way: Arc<dyn ReplicaWay>) -> Self {
         Self {
-            nodes,
+            nodes: NodeNames::new(nodes),
             here,
             way,
             keeper: None,
@@ -132,8 +134,8 @@ impl ReplicaOptions {
         }
     }
 
-    fn name(&self, node: NodeId) -> &str {
-        &self.nodes[node.0 as usize]
+    fn name(&self, node: NodeId) -> String {
+        self.nodes.name(node)
     }
 
     fn timing(&self) -> Timing {
@@ -144,7 +146,7 @@ impl ReplicaOptions {
     }
 
     fn has(&self, node: NodeId) -> bool {
-        node != self.here && (node.0 as usize) < self.nodes.len()
+        node != self.here && self.nodes.has(node)
     }
 }
 
@@ -201,6 +203,18 @@ impl Replica {
     /// The link with a node has ended. Called after all that came by it.
     pub fn lost(&self, node: NodeId) {
         self.0.lost(node);
+    }
+
+    /// The nodes that there are from now on, each with whether it has left. Those that there were keep their numbers.
+    pub fn set_nodes(&self, nodes: impl IntoIterator<Item = (String, bool)>) {
+        self.0.options.nodes.set(nodes);
+    }
+
+    /// Has another node in sync lead, if this one does: it orders no more transactions, and says nothing to the others until one of
+    /// them has taken its place, which takes them as long as where it is lost. Writes under way end with
+    /// [`EngineError::WriteUnknown`], or wait for the next leader. If none leads `within` this time, it leads again.
+    pub fn resign(&self, within: Duration) {
+        self.0.resign(within);
     }
 
     /// Waits until it is known whether this copy may answer, for so long at most: a follower whose copy was not
@@ -282,6 +296,8 @@ pub enum ReplicaStatus {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReplicaAgreement {
+    /// The name of the node that leads.
+    pub leader: String,
     /// Grows each time that another node begins to lead.
     pub term: u64,
     /// The names of the nodes that are waited for, the one that leads among them; any of these may lead next.
@@ -337,7 +353,7 @@ impl Database {
         if !inner.config.is_replicated {
             return Err(EngineError::Cluster(NOT_OPENED_SO));
         }
-        if options.here.0 as usize >= options.nodes.len() {
+        if !options.nodes.has(options.here) {
             return Err(EngineError::Cluster(NO_SUCH_NODE));
         }
         inner.directory.iter().for_each(|it| remove_leftovers(it));
@@ -392,6 +408,13 @@ impl Database {
     #[must_use]
     pub fn replica_status(&self) -> Option<ReplicaStatus> {
         Some(self.inner().group()?.status())
+    }
+
+    /// As [`Replica::resign`], where this copy is one of a cluster that is written.
+    pub fn resign(&self, within: Duration) {
+        if let Some(group) = self.inner().group() {
+            group.resign(within);
+        }
     }
 
     /// What this copy knows of what all agree on; `None` where it is none of a cluster that is written, or knows

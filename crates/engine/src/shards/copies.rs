@@ -4,7 +4,7 @@
 //! others keep these. Each message ends with a byte that says of which it is.
 
 use std::net::TcpStream;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
@@ -28,18 +28,17 @@ const TELL_EVERY: Duration = Duration::from_millis(100);
 
 /// The links of a member, as a way between replicas.
 #[derive(Default)]
-pub(super) struct ByMember(OnceLock<Weak<Member>>);
+pub(super) struct ByMember(Mutex<Weak<Member>>);
 
 impl ByMember {
-    /// Begins, before the member meets anybody.
+    /// Begins, before the member meets anybody, and after one before has left.
     pub(super) fn begin(&self, member: &Arc<Member>) {
-        let is_first = self.0.set(Arc::downgrade(member)).is_ok();
-        assert!(is_first, "a member begins once");
+        *self.0.lock() = Arc::downgrade(member);
     }
 
     fn send(&self, to: NodeId, mut message: Vec<u8>, kind: u8) -> bool {
         message.push(kind);
-        let member = self.0.get().and_then(Weak::upgrade);
+        let member = self.0.lock().upgrade();
         member.is_some_and(|member| member.send(to, message))
     }
 }

@@ -316,6 +316,12 @@ impl Snapshots {
         numbers.into_iter().take(MOST_PINNED).collect()
     }
 
+    /// Whether queries use any, here or at another node, as far as is known.
+    pub(super) fn are_in_use(&self) -> bool {
+        let at_others = || self.state.lock().pins.values().any(|pins| !pins.is_empty());
+        !self.in_use().is_empty() || at_others()
+    }
+
     /// A node says which snapshots its queries use: these are kept until it says otherwise.
     pub(crate) fn pin(&self, node: NodeId, mut numbers: Vec<SnapshotNumber>) {
         numbers.truncate(MOST_PINNED);

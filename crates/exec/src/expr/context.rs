@@ -11,7 +11,7 @@ use oxsdatatypes::DateTime;
 use super::ExprError;
 use super::pattern::{Pattern, PatternCache};
 use super::value::push_hex;
-use crate::terms::HeldBytes;
+use crate::terms::{HeldBytes, WaitsUntil};
 use crate::{GraphSource, Terms};
 
 /// The longest string that an expression may make, in bytes.
@@ -64,8 +64,8 @@ impl Context {
 
     /// Lets expressions ask, between rows too, whether the query must end, and so whoever waits for terms; each
     /// then has no value for the rest of its rows, which are not to be used.
-    pub(crate) fn watch(&mut self, is_over: impl Fn(&Terms) -> bool + Send + Sync + 'static) {
-        self.terms.wait_until(is_over);
+    pub(crate) fn watch(&mut self, until: Arc<dyn WaitsUntil>) {
+        self.terms.wait_by(until);
     }
 
     /// Lets expressions ask when triples came.

@@ -8,7 +8,7 @@ use crate::context::Context;
 
 /// True if rows may go on at other nodes.
 pub(crate) fn may_fork(forks: &dyn Forks) -> bool {
-    forks.nodes() > 1 && forks.settings().policy != ForkPolicy::InPlace
+    forks.holding() > 1 && forks.settings().policy != ForkPolicy::InPlace
 }
 
 /// A chain that is expected to read one in so many of the lists from which on rows are better sent is not made ready
@@ -17,7 +17,7 @@ const UNDERESTIMATE: f64 = 4.0;
 
 /// What having all nodes go on costs, in reads: a message to each, and one back.
 pub(super) fn cost_of_forks(forks: &dyn Forks) -> f64 {
-    2.0 * f64::from(forks.nodes()) * f64::from(forks.message_cost().reads)
+    2.0 * f64::from(forks.holding()) * f64::from(forks.message_cost().reads)
 }
 
 /// True if rows of a chain of these steps, which has so many before the first, may well go on at other nodes.
@@ -96,7 +96,7 @@ impl RowsAhead {
 
     /// What is saved if all go whose keys are elsewhere.
     pub(super) fn saved(&self, sent: f64, forks: &dyn Forks) -> f64 {
-        let nodes = f64::from(forks.nodes());
+        let nodes = f64::from(forks.holding());
         self.before * (nodes - 1.0) / nodes * self.saved_each(sent, forks)
     }
 }

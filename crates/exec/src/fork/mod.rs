@@ -57,8 +57,18 @@ pub trait Forks: Send + Sync {
     /// The node that asks.
     fn here(&self) -> NodeId;
 
-    /// How many nodes there are.
+    /// What the numbers of nodes are below.
     fn nodes(&self) -> u32;
+
+    /// How many of them have edges.
+    fn holding(&self) -> u32 {
+        self.nodes()
+    }
+
+    /// Whether a node is one of these.
+    fn holds(&self, _: NodeId) -> bool {
+        true
+    }
 
     /// Which snapshot of the graph the query asks, at all of them.
     fn snapshot(&self) -> SnapshotNumber;

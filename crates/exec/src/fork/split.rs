@@ -248,7 +248,7 @@ impl Operator for ForkScan {
             return Ok(None);
         };
         for node in (0..self.forks.nodes()).map(NodeId) {
-            if node != self.forks.here() {
+            if node != self.forks.here() && self.forks.holds(node) {
                 let sub_query = self.place.sub_query(0, true, table.clone());
                 self.forks.send(node, sub_query);
             }

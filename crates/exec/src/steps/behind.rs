@@ -1,6 +1,7 @@
 //! Which variables are wanted behind each step of a chain?
 
 use jindou_plan::physical::{PlannedStep, Var};
+use smallvec::SmallVec;
 
 use crate::table::VarSet;
 
@@ -11,7 +12,7 @@ pub(crate) struct Behind<'a> {
     passed: usize,
     wanted: VarSet,
     /// How often the steps to come name each variable, and once more if it is wanted behind all.
-    named: Vec<u32>,
+    named: SmallVec<[u32; 16]>,
 }
 
 impl<'a> Behind<'a> {
@@ -21,7 +22,7 @@ impl<'a> Behind<'a> {
             steps,
             passed: 0,
             wanted: VarSet::default(),
-            named: Vec::new(),
+            named: SmallVec::new(),
         };
         needed.iter().for_each(|var| this.name(var));
         for planned in steps {

@@ -1,17 +1,20 @@
 //! Which variables of a plan are meant?
 
 use jindou_plan::physical::Var;
+use smallvec::SmallVec;
 
-/// A set of variables.
+/// A set of variables. Those of most queries are in the set itself: a light query makes several.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VarSet {
-    words: Vec<u64>,
+    words: SmallVec<[u64; 2]>,
 }
 
 impl VarSet {
     /// The set of which these are the [words](Self::words).
     pub(crate) fn from_words(words: Vec<u64>) -> Self {
-        Self { words }
+        Self {
+            words: words.into(),
+        }
     }
 
     /// Its variables as bits, 64 a word.
@@ -37,9 +40,15 @@ impl VarSet {
 
     /// Its variables.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Var> + '_ {
-        (0..64 * self.words.len())
-            .map(|number| Var(number as u16))
-            .filter(|var| self.contains(*var))
+        let words = self.words.iter().enumerate();
+        words.flat_map(|(place, word)| {
+            let mut left = *word;
+            std::iter::from_fn(move || {
+                let bit = left.trailing_zeros();
+                left &= left.checked_sub(1)?;
+                Some(Var((64 * place) as u16 + bit as u16))
+            })
+        })
     }
 
     /// True if the variable is in it.

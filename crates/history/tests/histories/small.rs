@@ -285,3 +285,22 @@ fn what_is_no_history_is_refused() {
     let refused = HistoryError::Keys(OperationId(0));
     assert_eq!(check(&keys, &wanted).unwrap_err(), refused);
 }
+
+#[test]
+fn a_read_that_lacks_what_another_saw_of_an_unacknowledged_write_is_no_anomaly_where_reads_see_ahead()
+ {
+    let appended = append(&[(A, 1)]);
+    let (seen, lacking) = (read(&[(A, &[1])]), read(&[(A, &[])]));
+    // The write is acknowledged after both reads, or before the second one.
+    for (ended, is_clean) in [(100, true), (5, false)] {
+        let mut history = at_once(vec![appended.clone(), seen.clone(), lacking.clone()]);
+        (history[0].begun, history[0].ended) = (0, Some(ended));
+        (history[1].begun, history[1].ended) = (1, Some(2));
+        (history[2].begun, history[2].ended) = (10, Some(20));
+        let mut wanted = jindou_history::Check::new(STRONG);
+        assert!(!jindou_history::check(&history, &wanted).unwrap().is_clean());
+        wanted.reads_see_ahead = true;
+        let report = jindou_history::check(&history, &wanted).unwrap();
+        assert_eq!(report.is_clean(), is_clean, "{}", report.explain(&history));
+    }
+}

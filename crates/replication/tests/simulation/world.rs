@@ -85,6 +85,7 @@ pub(crate) struct Came {
     pub(crate) terms: u64,
     pub(crate) rolled_back: u64,
     pub(crate) crashes: u64,
+    pub(crate) resigned: u64,
     pub(crate) slowest_takeover: Duration,
 }
 
@@ -97,6 +98,7 @@ impl Came {
         self.terms += other.terms;
         self.rolled_back += other.rolled_back;
         self.crashes += other.crashes;
+        self.resigned += other.resigned;
         self.slowest_takeover = self.slowest_takeover.max(other.slowest_takeover);
     }
 }
@@ -426,6 +428,14 @@ impl World {
             }
             Action::Lead { term } => self.lead(node, term),
             Action::Follow { term, leader } => self.follow(node, term, leader),
+            Action::Resign => {
+                let live = self.live(node).expect("it acts");
+                live.sessions.clear();
+                let unknown = live.waiting.len() as u64;
+                live.waiting.clear();
+                self.came.unknown += unknown;
+                self.came.resigned += 1;
+            }
             Action::Show(number) => {
                 let live = self.live(node).expect("it acts");
                 let shown = number.0 as usize;
@@ -872,7 +882,12 @@ impl World {
         let Hardships {
             crash, cut, keeper, ..
         } = self.hardships;
-        match self.random.below(crash + cut + keeper + 1) {
+        match self.random.below(crash + cut + keeper + 2) {
+            kind if kind == crash + cut + keeper + 1 => {
+                let within = duration(&mut self.random, &(MILLISECOND * 500..MILLISECOND * 5000));
+                let leader = self.kept.configuration.leader;
+                self.with(leader, |core, now| core.resign(now + within));
+            }
             kind if kind < crash => {
                 self.crash(one);
                 let back = duration(&mut self.random, &(MILLISECOND..MILLISECOND * 4000));
