@@ -68,6 +68,20 @@ pub(crate) fn written_once(
     fs::rename(&partial, path).map_err(BenchError::io(path))
 }
 
+/// Bytes of the files in a folder and those in it.
+pub(crate) fn folder_bytes(folder: &Path) -> Result<u64, BenchError> {
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(folder).map_err(BenchError::io(folder))? {
+        let entry = entry.map_err(BenchError::io(folder))?;
+        let metadata = entry.metadata().map_err(BenchError::io(entry.path()))?;
+        bytes += match metadata.is_dir() {
+            true => folder_bytes(&entry.path())?,
+            false => metadata.len(),
+        };
+    }
+    Ok(bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -236,21 +236,8 @@ fn stored(
     check_triples(file, opened.triples)?;
     Ok(StoredFigures {
         create_seconds: created,
-        file_bytes: folder_bytes(location)?,
+        file_bytes: data::folder_bytes(location)?,
         open_seconds: opened.seconds,
         memory: opened.memory,
     })
-}
-
-fn folder_bytes(folder: &Path) -> Result<u64, BenchError> {
-    let mut bytes = 0;
-    for entry in std::fs::read_dir(folder).map_err(BenchError::io(folder))? {
-        let entry = entry.map_err(BenchError::io(folder))?;
-        let metadata = entry.metadata().map_err(BenchError::io(entry.path()))?;
-        bytes += match metadata.is_dir() {
-            true => folder_bytes(&entry.path())?,
-            false => metadata.len(),
-        };
-    }
-    Ok(bytes)
 }

@@ -12,7 +12,7 @@ use jindou_bench::operators::{DEFAULT_SETS, Family, UNIVERSITIES};
 use jindou_bench::scale::model::Link;
 
 use crate::cluster_args::MOST_NODES;
-use crate::values::{parse_count, parse_duration, parse_memory, parse_seconds};
+use crate::values::{parse_bytes, parse_count, parse_duration, parse_memory, parse_seconds};
 
 /// Measure transactions, INSERT DATA in batches, and queries after many updates on LUBM data
 #[derive(Debug, Args)]
@@ -269,7 +269,7 @@ Examples:
 Takes an etcd on the path, which is started for it (Debian's package etcd-server). One server, and then the nodes of a
 cluster, are processes that share the cores and the device of this machine. Measured are light queries and updates a second, also without
 one node; how long it takes after kill -9 of the leader, and of another node, until updates go on and until it has caught
-up; and the seven queries beside updates. An acknowledged update that a node lacks in the end is an error. Stores are
+up; what clients notice while one more node joins, and is drained; and the seven queries beside updates. An acknowledged update that a node lacks in the end is an error. Stores are
 kept under target/bench-data in the current folder for the time of the measurement. On Linux.")]
 pub(crate) struct ClusterBenchArguments {
     /// How many universities
@@ -318,6 +318,9 @@ pub(crate) struct ClusterBenchArguments {
         default_value = "5"
     )]
     pub(crate) seconds: Duration,
+    /// Bytes of its store that a node sends in a second, at most, to one that joins
+    #[arg(long, value_name = "BYTES", default_value = "128MiB", value_parser = parse_bytes)]
+    pub(crate) copy_rate: u64,
     /// Timed runs of each of the seven queries at least, the median of which counts
     #[arg(
         long,

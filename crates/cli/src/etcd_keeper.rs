@@ -10,7 +10,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use jindou_engine::{Configuration, Keeper, KeeperError, NodeId, PeerList, Told, Versioned};
+use jindou_engine::{Configuration, Keeper, KeeperError, NodeId, PeerList, Stage, Told, Versioned};
 use jindou_etcd::{Client, Error, Event, Expected, Options, Revision, Swap};
 use serde::{Deserialize, Serialize};
 
@@ -33,8 +33,8 @@ pub(crate) struct EtcdKeeper {
     client: Client,
     key: String,
     names: Arc<RwLock<Vec<String>>>,
-    /// Where it keeps the list of nodes, and who hears of its changes.
-    list: Option<(NodeList, Sender<PeerList>)>,
+    /// Where it keeps the list of nodes, who hears of its changes, and what this node is called there.
+    list: Option<(NodeList, Sender<PeerList>, String)>,
 }
 
 impl EtcdKeeper {
@@ -52,13 +52,17 @@ impl EtcdKeeper {
     }
 
     /// That of a cluster whose list of nodes etcd keeps, which was this last; also returned is where changes of it are heard of.
-    pub(crate) fn of_list(list: NodeList, peers: &PeerList) -> (Self, Receiver<PeerList>) {
+    pub(crate) fn of_list(
+        list: NodeList,
+        peers: &PeerList,
+        own: &str,
+    ) -> (Self, Receiver<PeerList>) {
         let (send, changes) = channel();
         let keeper = Self {
             client: list.client().clone(),
             key: format!("{}copies", list.prefix()),
             names: Arc::new(RwLock::new(names_of(peers))),
-            list: Some((list, send)),
+            list: Some((list, send, own.to_owned())),
         };
         (keeper, changes)
     }
@@ -110,7 +114,7 @@ impl EtcdKeeper {
     /// What the keys begin with that are followed.
     fn followed(&self) -> String {
         match &self.list {
-            Some((list, _)) => list.prefix(),
+            Some((list, ..)) => list.prefix(),
             None => self.key.clone(),
         }
     }
@@ -128,7 +132,7 @@ impl EtcdKeeper {
     }
 
     fn tell_value(&self, key: &[u8], bytes: &[u8], revision: Revision, told: &Told) {
-        if let Some((list, changes)) = &self.list
+        if let Some((list, changes, _)) = &self.list
             && key == list.key().as_bytes()
         {
             return self.tell_list(list, bytes, changes);
@@ -252,8 +256,33 @@ impl fmt::Debug for EtcdKeeper {
     }
 }
 
+impl EtcdKeeper {
+    /// That this node is one of the list: the others do without one that has left it, however late it hears of that, and what
+    /// it would keep alone would be lost.
+    ///
+    /// # Errors
+    /// [`KeeperError::Refused`].
+    fn check_is_listed(&self) -> Result<(), KeeperError> {
+        let Some((list, _, own)) = &self.list else {
+            return Ok(());
+        };
+        let refused = |reason: String| Err(KeeperError::Refused(reason));
+        let peers = match list.read() {
+            Ok(Some(peers)) => peers,
+            Ok(None) => return refused("etcd has no list of the cluster's nodes".to_owned()),
+            Err(error) => return refused(format!("{error:#}")),
+        };
+        let node = peers.node(own).ok().and_then(|node| peers.peer(node));
+        match node.is_some_and(|node| node.stage != Stage::Gone) {
+            true => Ok(()),
+            false => refused(format!("node {own} has left the cluster")),
+        }
+    }
+}
+
 impl Keeper for EtcdKeeper {
     fn replace(&self, expected: u64, by: &Configuration) -> Result<Versioned, KeeperError> {
+        self.check_is_listed()?;
         let before = match expected {
             0 => Expected::Absent,
             revision => Expected::Revision(Revision(revision)),

@@ -33,6 +33,10 @@ impl Node {
         match *self {}
     }
 
+    pub(crate) fn on_leaving(&self) -> Option<fn() -> anyhow::Result<()>> {
+        match *self {}
+    }
+
     pub(crate) fn makes_store(&self) -> bool {
         match *self {}
     }

@@ -1,6 +1,7 @@
 //! How does a server become one node of a cluster, and what does it say of the others? It checks what it was
 //! asked for before the store is opened, joins, and then says who is missing, and whenever all are there.
 
+use std::net::{TcpListener, TcpStream, ToSocketAddrs as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
@@ -22,7 +23,7 @@ use crate::etcd_keeper::EtcdKeeper;
 use crate::node_list::{KeptList, NodeList};
 use jindou_engine::printable;
 
-mod relisting;
+pub(crate) mod relisting;
 
 /// Who is not there by then is named.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -128,6 +129,14 @@ impl Node {
             );
         }
         let name = own.name.clone();
+        // What cannot be a node changes no list.
+        let listener = TcpListener::bind(&own.address).with_context(|| {
+            format!(
+                "--advertise: cannot listen at {}, which is to be an address of this machine that no other program has",
+                own.address
+            )
+        })?;
+        check_it_does_not_run(&list, &own)?;
         let peers = enrol(&list, &own).context("--cluster")?;
         let node = peers.node(&name).context("--node")?;
         let others = peers.peers().iter();
@@ -140,16 +149,26 @@ impl Node {
                 location.display()
             );
         }
-        let (keeper, changes) = EtcdKeeper::of_list(list.clone(), &peers);
+        let (keeper, changes) = EtcdKeeper::of_list(list.clone(), &peers, &name);
         Ok(Self {
             name,
-            options: options(arguments, (peers, node), secret, Some(Arc::new(keeper))),
+            options: ClusterOptions {
+                listener: Some(listener),
+                ..options(arguments, (peers, node), secret, Some(Arc::new(keeper)))
+            },
             listed: Some(Listed {
                 list,
                 changes,
                 is_first: is_alone,
             }),
         })
+    }
+
+    /// What is to be done when it has left its cluster, and the server has ended.
+    pub(crate) fn on_leaving(&self) -> Option<impl FnOnce() -> anyhow::Result<()> + use<>> {
+        let listed = self.listed.as_ref()?;
+        let (list, name) = (listed.list.clone(), self.name.clone());
+        Some(move || relisting::leave(&list, &name))
     }
 
     /// Whether it may begin with a store that has nothing: it is the first node of its cluster.
@@ -224,6 +243,33 @@ fn is_remote(own: &Peer) -> anyhow::Result<bool> {
     };
     let alone = PeerList::kept("", 1, Shards::ONE, vec![alone]).context("--advertise")?;
     Ok(alone.remote_address().is_some())
+}
+
+/// That nobody answers where the list says that a node is, if that is elsewhere: a second process of its name would take its
+/// place from it.
+///
+/// # Errors
+/// That somebody does; an etcd that does not answer.
+fn check_it_does_not_run(list: &NodeList, own: &Peer) -> anyhow::Result<()> {
+    let Some(peers) = list.read().context("--cluster")? else {
+        return Ok(());
+    };
+    let known = peers.node(&own.name).ok().and_then(|node| peers.peer(node));
+    let Some(known) =
+        known.filter(|known| known.stage != Stage::Gone && known.address != own.address)
+    else {
+        return Ok(());
+    };
+    let mut addresses = known.address.to_socket_addrs().into_iter().flatten();
+    let answers = addresses.any(|address| TcpStream::connect_timeout(&address, PATIENCE).is_ok());
+    match answers {
+        true => bail!(
+            "--node: node {} runs at {}; end it before it is started with another address",
+            own.name,
+            known.address
+        ),
+        false => Ok(()),
+    }
 }
 
 /// Adds a node to the list that etcd keeps, which begins with it where there is none.
@@ -347,7 +393,7 @@ const COPY_ANEW: &str = "--copy-anew";
 pub(crate) fn start_anew(anew: Anew) -> anyhow::Error {
     match anew {
         Anew::Opened => {
-            note!("starting anew, as another node leads; the line before says what for")
+            note!("starting anew; the line before says what for")
         }
         Anew::Copied => note!("starting anew, with a copy of the store of the node that leads"),
     }

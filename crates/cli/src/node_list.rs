@@ -99,18 +99,18 @@ impl NodeList {
         Ok(self.client.get(copies.as_bytes())?.is_some())
     }
 
-    /// Whether a node is the only one in sync, as far as is kept.
+    /// The nodes in sync, as far as is kept.
     ///
     /// # Errors
     /// An etcd that does not answer.
-    pub(crate) fn is_in_sync_alone(&self, name: &str) -> anyhow::Result<bool> {
+    pub(crate) fn in_sync(&self) -> anyhow::Result<Vec<String>> {
         let copies = format!("{}copies", self.prefix());
         let Some(value) = self.client.get(copies.as_bytes())? else {
-            return Ok(false);
+            return Ok(Vec::new());
         };
         let kept: InSync = serde_json::from_slice(&value.bytes)
             .context("etcd has something else where it is to be which nodes are in sync")?;
-        Ok(kept.in_sync == [name])
+        Ok(kept.in_sync)
     }
 
     /// The list, if there is one.
@@ -157,23 +157,43 @@ impl NodeList {
         }
     }
 
-    /// Has a node do something else from now on. One that does what it is to already stays as it is.
+    /// Has a node do something else from now on, if it does what it `did`: what somebody else has changed meanwhile stays.
     ///
     /// # Errors
     /// As [`NodeList::change`]; a node that the list lacks.
-    pub(crate) fn set_stage(&self, name: &str, stage: Stage) -> anyhow::Result<PeerList> {
+    pub(crate) fn set_stage(
+        &self,
+        name: &str,
+        did: impl Fn(Stage) -> bool,
+        stage: Stage,
+    ) -> anyhow::Result<PeerList> {
         self.change(|kept| {
             let mut kept = kept.context("etcd has no list of the cluster's nodes")?;
             let known: Vec<String> = kept.nodes.iter().map(|node| node.name.clone()).collect();
             let Some(node) = kept.node_mut(name) else {
                 bail!("no node is named {name}: there are {}", known.join(", "));
             };
-            if node.stage == stage {
+            if node.stage == stage || !did(node.stage) {
                 return Ok(None);
             }
             node.stage = stage;
             Ok(Some(kept))
         })
+    }
+
+    /// Forgets the list of a cluster that never had a store, if it still is this one.
+    ///
+    /// # Errors
+    /// An etcd that does not answer.
+    pub(crate) fn forget(&self) -> anyhow::Result<()> {
+        let key = self.key();
+        if let Some(value) = self.client.get(key.as_bytes())? {
+            let expected = Expected::Revision(value.revision);
+            if let Swap::Lost(_) = self.client.delete_if(key.as_bytes(), expected)? {
+                bail!("the list of nodes has changed meanwhile; try again");
+            }
+        }
+        Ok(())
     }
 }
 

@@ -76,6 +76,14 @@ fn every_figure_of_a_cluster_is_there_and_no_acknowledged_update_is_lost() {
             is_positive(&failures[figure]["max"]);
         }
     }
+    let growth = &report["growth"];
+    for figure in ["store_bytes", "in_sync_ms", "holds_ms", "drained_ms"] {
+        is_positive(&growth[figure]);
+    }
+    for phase in ["quiet", "joining", "leaving"] {
+        is_positive(&growth[phase]["query_p99_ms"]);
+        is_positive(&growth[phase]["requests"]["queries"]);
+    }
     for servers in report["ingest"].as_array().unwrap() {
         assert_eq!(servers["queries"].as_array().unwrap().len(), 7);
         assert_eq!(servers["queries"][5]["rows"], 125);

@@ -259,7 +259,7 @@ impl Replication {
         true
     }
 
-    /// Leads no more if it does, so that another node in sync takes its place as if this one were silent. If none has by
+    /// Does not lead before then: if it does now, another node in sync takes its place as if this one were silent. If none has by
     /// then, it leads again.
     pub fn resign(&mut self, until: Time) {
         self.resigned_until = Some(until);
@@ -268,10 +268,9 @@ impl Replication {
         }
     }
 
-    /// Whether it leaves it to others to lead, and to be heard.
+    /// Whether it leaves it to others to lead.
     fn has_resigned(&self, now: Time) -> bool {
-        let is_leader = self.known.configuration.leader == self.here;
-        is_leader && self.resigned_until.is_some_and(|until| now < until)
+        self.resigned_until.is_some_and(|until| now < until)
     }
 
     /// A link with a node has begun: nothing that is said by it was said before.
@@ -575,7 +574,8 @@ impl Replication {
     }
 
     fn beat_to(&mut self, now: Time, node: NodeId) {
-        if self.has_resigned(now) {
+        // To the others it is as silent as a leader that is lost.
+        if self.has_resigned(now) && self.known.configuration.leader == self.here {
             return;
         }
         let is_granted = match self.leads {

@@ -6,8 +6,10 @@
 
 mod client;
 mod failures;
+mod growth;
 mod ingest;
 mod ledger;
+mod load;
 mod report;
 mod samples;
 mod servers;
@@ -25,6 +27,7 @@ use jindou_engine::{Config, Database};
 use jindou_etcd::LocalEtcd;
 
 pub use self::client::Failed;
+pub use self::growth::{Growth, Phase};
 pub use self::ingest::{QueryUnder, UnderIngest};
 pub use self::ledger::UpdateCounts;
 pub use self::report::ClusterReport;
@@ -63,6 +66,8 @@ pub struct Options {
     pub length: Duration,
     /// Timed runs of each of the seven queries at least.
     pub runs: usize,
+    /// Bytes of its store that a node sends in a second to one that joins.
+    pub copy_rate: u64,
     /// The program `jindou`, whose `serve` is started.
     pub program: PathBuf,
 }
@@ -92,12 +97,18 @@ pub fn measure(options: &Options, mut note: impl FnMut(&str)) -> Result<ClusterR
     let names: Vec<String> = (0..options.nodes).map(name).collect();
     let rows = store(&file.path, folder.path(), &names)?;
     let (alone_throughput, alone_ingest) = alone(options, folder.path(), &rows, &mut note)?;
-    let mut cluster = start_cluster(options, (folder.path(), &names), &etcd)?;
+    let (mut cluster, mut another) = start_cluster(options, folder.path(), &etcd)?;
     let ledger = Ledger::default();
     let (all, without_one) = throughput(options, &mut cluster, &ledger, &mut note)?;
     let data = Lubm::new(options.universities, 0);
     let failures = failures::measure(&mut cluster, data, options.rounds, &ledger, &mut note)?;
-    wait_until_whole(&mut cluster)?;
+    let growth = grow(
+        options,
+        (&mut cluster, &mut another),
+        &etcd,
+        &ledger,
+        &mut note,
+    )?;
     note("queries beside updates, at the cluster");
     let ingest = under_ingest(
         &of_nodes(options.nodes),
@@ -117,6 +128,7 @@ pub fn measure(options: &Options, mut note: impl FnMut(&str)) -> Result<ClusterR
         clients: options.clients,
         throughput: vec![alone_throughput, all, without_one],
         failures,
+        growth,
         ingest: vec![alone_ingest, ingest],
         updates: ledger.counts(),
     })
@@ -183,37 +195,64 @@ fn alone(
     Ok((throughput, ingest))
 }
 
-/// Starts all nodes, and waits until they have met.
+/// Starts all nodes, and waits until they have met; also returned is one more, which is not started.
 fn start_cluster(
     options: &Options,
-    (folder, names): (&Path, &[String]),
+    folder: &Path,
     etcd: &LocalEtcd,
-) -> Result<Vec<Server>, BenchError> {
-    let addresses = free_addresses(2 * names.len())?;
-    let (meeting, http) = addresses.split_at(names.len());
-    let list = names
-        .iter()
-        .zip(meeting)
-        .map(|(name, address)| format!("[[node]]\nname = \"{name}\"\naddress = \"{address}\"\n"));
-    let peers = folder.join("nodes.toml");
-    fs::write(&peers, list.collect::<String>()).map_err(BenchError::io(&peers))?;
-    let membership = Membership {
-        peers,
-        etcd: etcd.url().to_owned(),
-    };
-    let nodes = names.iter().zip(http).map(|(name, address)| {
-        let membership = Some(membership.clone());
-        Server::new(&options.program, folder, (name, *address), membership)
-    });
-    let mut nodes: Vec<Server> = nodes.collect();
-    for node in &mut nodes {
+) -> Result<(Vec<Server>, Server), BenchError> {
+    let mut nodes = servers(options, folder, etcd)?;
+    let another = nodes.split_off(options.nodes as usize).pop();
+    let another = another.expect("one more than the nodes");
+    // The first one begins the list.
+    nodes[0].start()?;
+    nodes[0].wait_until_it_serves()?;
+    for node in &mut nodes[1..] {
         node.start()?;
     }
     for node in &mut nodes {
         node.wait_until_it_serves()?;
     }
     wait_until_whole(&mut nodes)?;
-    Ok(nodes)
+    Ok((nodes, another))
+}
+
+/// The nodes, and one more, none of which is started yet.
+fn servers(options: &Options, folder: &Path, etcd: &LocalEtcd) -> Result<Vec<Server>, BenchError> {
+    let count = options.nodes + 1;
+    let addresses = free_addresses(2 * count as usize)?;
+    let servers = (0..count).zip(addresses.chunks_exact(2));
+    let servers = servers.map(|(number, addresses)| {
+        let membership = Membership {
+            advertise: addresses[0],
+            etcd: etcd.url().to_owned(),
+            copy_rate: options.copy_rate,
+        };
+        let of = (&*name(number), addresses[1]);
+        Server::new(&options.program, folder, of, Some(membership))
+    });
+    Ok(servers.collect())
+}
+
+/// Has another node join, and drains it again.
+fn grow(
+    options: &Options,
+    (cluster, another): (&mut [Server], &mut Server),
+    etcd: &LocalEtcd,
+    ledger: &Ledger,
+    note: impl FnMut(&str),
+) -> Result<Growth, BenchError> {
+    let plan = growth::Plan {
+        program: &options.program,
+        etcd: etcd.url(),
+        data: Lubm::new(options.universities, 0),
+        quiet: options.length,
+        copy_rate: options.copy_rate,
+    };
+    let growth = growth::measure(cluster, another, &plan, ledger, note)?;
+    // It had all that was acknowledged before it was drained, and nobody has it any more.
+    wait_until_whole(cluster)?;
+    Ok(growth)
 }
 
 fn addresses(servers: &[Server]) -> Vec<SocketAddr> {

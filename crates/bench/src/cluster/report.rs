@@ -5,12 +5,13 @@ use std::fmt::{self, Display, Formatter};
 use serde::Serialize;
 
 use super::client::Failed;
+use super::growth::Growth;
 use super::ingest::UnderIngest;
 use super::ledger::UpdateCounts;
 use super::samples::{FailedRequest, FailureReport, Failures, Spread};
 use super::throughput::Throughput;
 use crate::machine::Machine;
-use crate::table::{Table, millis, thousands};
+use crate::table::{Table, bytes, millis, thousands};
 
 /// All figures. `Display` is aligned tables, serde gives JSON.
 #[derive(Debug, Clone, Serialize)]
@@ -31,6 +32,8 @@ pub struct ClusterReport {
     pub throughput: Vec<Throughput>,
     /// What kills came to.
     pub failures: FailureReport,
+    /// What one more node came to.
+    pub growth: Growth,
     /// One server, and all nodes.
     pub ingest: Vec<UnderIngest>,
     /// The updates of the cluster.
@@ -166,6 +169,46 @@ impl ClusterReport {
         table
     }
 
+    fn growth(&self) -> Table {
+        let mut table = Table::new([
+            "sent to the others",
+            "for, s",
+            "light queries: median, ms",
+            "p99, ms",
+            "to quiet",
+            "failed",
+            "updates: median, ms",
+            "p99, ms",
+            "longest, ms",
+            "failed",
+        ]);
+        let Growth {
+            quiet,
+            joining,
+            leaving,
+            ..
+        } = &self.growth;
+        for (when, phase) in [
+            ("before", quiet),
+            ("while another node joins", joining),
+            ("while it is drained", leaving),
+        ] {
+            table.row([
+                when.to_owned(),
+                format!("{:.1}", phase.length_ms / 1e3),
+                millis(phase.query_median_ms),
+                millis(phase.query_p99_ms),
+                format!("{:.2}", phase.query_p99_ms / quiet.query_p99_ms),
+                phase.requests.queries_failed.to_string(),
+                millis(phase.update_median_ms),
+                millis(phase.update_p99_ms),
+                millis(phase.longest_update_ms),
+                phase.requests.updates_failed.to_string(),
+            ]);
+        }
+        table
+    }
+
     fn ingest(&self) -> Table {
         let columns = self.ingest.iter().flat_map(|under| {
             let servers = &under.servers;
@@ -234,7 +277,15 @@ impl ClusterReport {
             follower,
             between,
         } = &self.failures;
-        for requests in [&leader.others, &follower.others, between] {
+        let Growth {
+            quiet,
+            joining,
+            leaving,
+            ..
+        } = &self.growth;
+        let grown = [quiet, joining, leaving].map(|phase| &phase.requests);
+        let killed = [&leader.others, &follower.others, between];
+        for requests in killed.into_iter().chain(grown) {
             lines.extend(requests.examples.iter().map(ToString::to_string));
         }
         lines
@@ -281,6 +332,18 @@ impl Display for ClusterReport {
         )?;
         writeln!(f, "{}", self.failures())?;
         writeln!(f, "{}", self.requests())?;
+        let growth = &self.growth;
+        writeln!(
+            f,
+            "another node joins with a copy of {} at {} a second at most: in sync after {:.1} s, with shards after {:.1} s; it has \
+             left {:.1} s after it is to be drained:",
+            bytes(growth.store_bytes),
+            bytes(growth.copy_rate),
+            growth.in_sync_ms / 1e3,
+            growth.holds_ms / 1e3,
+            growth.drained_ms / 1e3,
+        )?;
+        writeln!(f, "{}", self.growth())?;
         writeln!(
             f,
             "while updates of 1,000 triples come in as fast as they are taken:"

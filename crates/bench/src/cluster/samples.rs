@@ -214,7 +214,7 @@ impl Round {
 
 impl Requests {
     /// Counts a request, which may be one around a kill.
-    fn note(&mut self, sample: &Sample, killed: Option<Instant>) {
+    pub(super) fn note(&mut self, sample: &Sample, killed: Option<Instant>) {
         match sample.is_update {
             true => {
                 self.updates += 1;

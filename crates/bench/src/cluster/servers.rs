@@ -67,13 +67,15 @@ pub(super) fn free_addresses(count: usize) -> Result<Vec<SocketAddr>, BenchError
         .map_err(BenchError::io("a port"))
 }
 
-/// What makes a server a node of a cluster.
+/// What makes a server a node of a cluster, whose list of nodes etcd keeps.
 #[derive(Debug, Clone)]
 pub(super) struct Membership {
-    /// The file of the list of nodes.
-    pub(super) peers: PathBuf,
+    /// Where the other nodes reach it.
+    pub(super) advertise: SocketAddr,
     /// Where etcd answers.
     pub(super) etcd: String,
+    /// As `--copy-rate`.
+    pub(super) copy_rate: u64,
 }
 
 /// A server, whether it runs or not. It is killed when this is dropped.
@@ -120,9 +122,10 @@ impl Server {
             .args(["serve", "--ends-with-input", "--location"])
             .arg(&self.store)
             .args(["--bind", &self.address.to_string()]);
-        if let Some(Membership { peers, etcd }) = &self.membership {
-            command.arg("--peers").arg(peers);
-            command.args(["--node", &self.name, "--cluster", etcd]);
+        if let Some(node) = &self.membership {
+            command.args(["--node", &self.name, "--cluster", &node.etcd]);
+            command.args(["--advertise", &node.advertise.to_string()]);
+            command.args(["--copy-rate", &node.copy_rate.to_string()]);
         }
         // Variables are of servers that somebody else starts.
         for (variable, _) in env::vars_os().filter(|(name, _)| is_option(name)) {
@@ -182,6 +185,25 @@ impl Server {
         let gone = process.kill().and_then(|()| process.wait());
         gone.map_err(|error| self.failed(&error))?;
         Ok(killed)
+    }
+
+    /// Waits until it has ended by itself, as it should.
+    ///
+    /// # Errors
+    /// [`BenchError::Child`] if it failed, [`BenchError::Overdue`].
+    pub(super) fn wait_until_it_has_ended(&mut self) -> Result<(), BenchError> {
+        let name = self.name.clone();
+        let Some(process) = &mut self.process else {
+            return Ok(());
+        };
+        let status = wait_for(&format!("{name} did not end"), || {
+            process.try_wait().map_err(BenchError::io("a server"))
+        })?;
+        self.process = None;
+        match status.success() {
+            true => Ok(()),
+            false => Err(self.failed(&status)),
+        }
     }
 
     /// Asks it to end. One that has not after a while is killed when it is dropped.

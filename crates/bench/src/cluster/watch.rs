@@ -38,6 +38,7 @@ pub(super) struct Standing {
 struct Seen {
     name: String,
     state: String,
+    shards: u64,
 }
 
 /// What a node says at `/health`.
@@ -51,7 +52,8 @@ impl Told {
     /// The name of the leader, if all of so many nodes are there and in sync.
     fn leader_of_whole(&self, nodes: usize) -> Option<&str> {
         let copy = self.copy.as_ref()?;
-        let are_here = self.nodes.iter().all(|node| node.state != "away");
+        let is_here = |node: &Seen| node.state != "away" && node.shards > 0;
+        let are_here = self.nodes.len() == nodes && self.nodes.iter().all(is_here);
         let is_whole = are_here && copy.in_sync.len() == nodes && copy.is_led != Some(false);
         is_whole.then_some(copy.leader.as_deref())?
     }
@@ -63,6 +65,17 @@ impl Told {
             (copy.is_led != Some(false)).then_some(leader)
         });
         leader.is_some_and(|leader| leader != name) && !self.has_in_sync(name)
+    }
+
+    /// Whether a node is one of the cluster,
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.nodes.iter().any(|node| node.name == name)
+    }
+
+    /// and is there, and holds shards.
+    pub(super) fn holds_shards(&self, name: &str) -> bool {
+        let holds = |node: &Seen| node.name == name && node.state != "away" && node.shards > 0;
+        self.nodes.iter().any(holds)
     }
 
     /// Whether transactions wait for a node, which has all that is committed.
@@ -154,7 +167,7 @@ mod tests {
     fn told(copy: &str, states: [&str; 2]) -> Told {
         let [a, b] = states;
         let text = format!(
-            r#"{{"copy":{copy},"shards":64,"nodes":[{{"name":"a","state":"{a}"}},{{"name":"b","state":"{b}"}}]}}"#
+            r#"{{"copy":{copy},"shards":64,"nodes":[{{"name":"a","state":"{a}","shards":32}},{{"name":"b","state":"{b}","shards":32}}]}}"#
         );
         serde_json::from_str(&text).unwrap()
     }

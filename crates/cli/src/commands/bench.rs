@@ -170,6 +170,7 @@ fn cluster(arguments: ClusterBenchArguments) -> anyhow::Result<()> {
         clients: arguments.clients.get(),
         length: arguments.seconds,
         runs: arguments.runs.get(),
+        copy_rate: arguments.copy_rate,
         program: std::env::current_exe().context("cannot find this program")?,
     };
     let report = jindou_bench::cluster::measure(&options, note)?;

@@ -80,6 +80,7 @@ pub(crate) fn run(mut arguments: ServeArguments) -> anyhow::Result<()> {
         }
         None => open::in_memory(&arguments.files, &arguments.read, Duration::ZERO, engine)?,
     };
+    let on_leaving = node.as_ref().and_then(Node::on_leaving);
     let to_end = match node {
         Some(node) => node.join(&database)?,
         None => ToEnd::never(),
@@ -91,6 +92,7 @@ pub(crate) fn run(mut arguments: ServeArguments) -> anyhow::Result<()> {
     let asks = (end, to_end);
     match serve_until(asks, database, config, arguments.location.as_deref())? {
         Ended::ForGood => Ok(()),
+        Ended::AsLeft => on_leaving.map_or(Ok(()), |leave| leave()),
         Ended::ToBeginAnew(anew) => Err(start_anew(anew)),
     }
 }
@@ -99,6 +101,8 @@ pub(crate) fn run(mut arguments: ServeArguments) -> anyhow::Result<()> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ended {
     ForGood,
+    /// It is no node of its cluster any more.
+    AsLeft,
     /// Its store is to be opened anew.
     ToBeginAnew(Anew),
 }
@@ -335,7 +339,7 @@ async fn stop(
         () = end.wait() => Ended::ForGood,
         end = to_end.wait() => match end {
             End::Anew(anew) => Ended::ToBeginAnew(anew),
-            End::Left => Ended::ForGood,
+            End::Left => Ended::AsLeft,
         },
     };
     drop(running);

@@ -31,6 +31,7 @@ pub(super) fn follow(
         database: database.clone(),
         ends,
         told: String::new(),
+        peers: None,
         resigned: None,
     };
     let thread = thread::Builder::new().name("follow nodes".to_owned());
@@ -42,6 +43,9 @@ pub(super) fn follow(
 /// How long another node may take to lead in the place of this one.
 const RESIGNS_FOR: Duration = Duration::from_secs(5);
 
+/// It ends before.
+const FOR_GOOD: Duration = Duration::from_secs(24 * 3600);
+
 struct Follower {
     list: NodeList,
     node: NodeId,
@@ -50,6 +54,8 @@ struct Follower {
     ends: Ends,
     /// What could not be done last.
     told: String,
+    /// The list that it goes by, once it has changed.
+    peers: Option<PeerList>,
     /// When it left it to others to lead.
     resigned: Option<Instant>,
 }
@@ -72,13 +78,18 @@ impl Follower {
                     if !self.go_on(&peers, stage) {
                         return;
                     }
+                    self.peers = Some(peers);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
             match stage {
-                Stage::Joins if self.is_in_sync() => self.become_one(Stage::Holds),
-                Stage::Leaves => self.leave(),
+                Stage::Joins if self.is_in_sync() => self.become_holder(),
+                Stage::Leaves if self.may_leave() => {
+                    // The list has it as gone when the last query has ended.
+                    self.ends.tell(End::Left);
+                    return self.stay_silent();
+                }
                 _ => {}
             }
         }
@@ -87,7 +98,9 @@ impl Follower {
     /// Goes on by another list; false if this is no node any more, or cannot.
     fn go_on(&mut self, peers: &PeerList, stage: Stage) -> bool {
         if stage == Stage::Gone {
-            note!("node {} has left the cluster, and ends", self.name);
+            // It was taken out though it is there, and may lead: what it would do alone would be lost.
+            self.database.resign(FOR_GOOD);
+            note!("node {} was taken out of the cluster, and ends", self.name);
             self.ends.tell(End::Left);
             return false;
         }
@@ -109,34 +122,46 @@ impl Follower {
         agreement.is_some_and(|agreed| agreed.in_sync.contains(&self.name))
     }
 
-    /// Whether another node leads, and is there.
-    fn is_led(&self) -> bool {
-        let status = self.database.replica_status();
-        matches!(status, Some(ReplicaStatus::Follows { is_led: true, .. }))
-    }
-
-    /// Leaves once another node leads, so that this one has nothing that is not there. One that leads has another one in sync do
-    /// so first.
-    fn leave(&mut self) {
+    /// Whether another node that holds shards leads, and is there, so that this one has nothing that is not there. It never
+    /// leads itself while another one could, and one that does has that one do so first.
+    fn may_leave(&mut self) -> bool {
         let Some(agreed) = self.database.replica_agreement() else {
-            return;
+            return false;
         };
-        let has_other = agreed.in_sync.iter().any(|other| *other != self.name);
+        let holds = |name: &String| {
+            let peers = self.peers.as_ref();
+            let mut peers = peers.into_iter().flat_map(|peers| peers.peers());
+            peers.any(|peer| peer.name == *name && peer.stage == Stage::Holds)
+        };
         if agreed.leader != self.name {
-            // One that is not there may be waited for in vain: then this one is to lead.
-            if self.is_led() {
-                self.become_one(Stage::Gone);
+            let others = agreed.in_sync.iter();
+            if others.filter(|name| **name != self.name).any(holds) {
+                self.database.resign(RESIGNS_FOR);
             }
-        } else if has_other && self.resigned.is_none_or(|at| at.elapsed() > RESIGNS_FOR) {
+            let status = self.database.replica_status();
+            let is_led = matches!(status, Some(ReplicaStatus::Follows { is_led: true, .. }));
+            return is_led && holds(&agreed.leader);
+        }
+        let has_other = agreed.in_sync.iter().any(holds);
+        let is_due = self.resigned.is_none_or(|at| at.elapsed() > RESIGNS_FOR);
+        // Without etcd no other one could lead.
+        if has_other && is_due && self.list.read().is_ok() {
             note!("node {} leaves it to another one to lead", self.name);
             self.database.resign(RESIGNS_FOR);
             self.resigned = Some(Instant::now());
         }
+        false
     }
 
-    /// Has the list say so, which comes back as a change. Where etcd does not answer that is tried again.
-    fn become_one(&mut self, stage: Stage) {
-        match self.list.set_stage(&self.name, stage) {
+    /// Never leads any more, for as long as the process runs.
+    fn stay_silent(&self) {
+        self.database.resign(FOR_GOOD);
+    }
+
+    /// Has the list say that it holds shards, which comes back as a change. Where etcd does not answer that is tried again.
+    fn become_holder(&mut self) {
+        let joins = |did| did == Stage::Joins;
+        match self.list.set_stage(&self.name, joins, Stage::Holds) {
             Ok(_) => self.told.clear(),
             Err(error) => {
                 let reason = format!("{error:#}");
@@ -147,4 +172,14 @@ impl Follower {
             }
         }
     }
+}
+
+/// Has the list say that a node has left, when it has ended.
+///
+/// # Errors
+/// An etcd that does not answer.
+pub(crate) fn leave(list: &NodeList, name: &str) -> anyhow::Result<()> {
+    list.set_stage(name, |did| did == Stage::Leaves, Stage::Gone)?;
+    note!("node {name} has left the cluster");
+    Ok(())
 }

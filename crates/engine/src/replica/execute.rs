@@ -1,9 +1,10 @@
 //! How does the leader execute the writes of followers?
 //!
 //! Each on a thread of its own, so many at a time; others wait, within a bound of bytes. A write whose follower is
-//! lost goes on: nobody hears what came of it.
+//! lost goes on. What came of the last ones is kept, as a follower that is linked anew asks again: an answer may
+//! have been lost with the link, and so may the write itself.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -36,6 +37,10 @@ struct State {
     waiting_bytes: usize,
     /// Those that are executed, and wait to be.
     known: Vec<(NodeId, u64, CancellationToken)>,
+    /// What came of the last ones, the oldest first.
+    done: VecDeque<(NodeId, u64, Outcome)>,
+    /// Of each node the last one of which that is not known any more.
+    forgotten: BTreeMap<NodeId, u64>,
     /// Threads at work.
     at_work: usize,
     threads: Vec<JoinHandle<()>>,
@@ -61,6 +66,37 @@ impl Job {
             _ => 0,
         };
         size_of::<Self>() + self.body.len() + text
+    }
+}
+
+impl State {
+    /// Keeps what came of a write.
+    fn note(&mut self, (node, id): (NodeId, u64), outcome: Outcome) {
+        self.known
+            .retain(|(of, number, _)| (*of, *number) != (node, id));
+        self.done.push_back((node, id, outcome));
+        if self.done.len() > MOST_DONE
+            && let Some((node, id, _)) = self.done.pop_front()
+        {
+            let last = self.forgotten.entry(node).or_default();
+            *last = id.max(*last);
+        }
+    }
+
+    /// What came of a write; none while it is executed, or waits to be.
+    fn came_of(&self, (node, id): (NodeId, u64)) -> Option<Outcome> {
+        let is_it = |of: NodeId, number: u64| (of, number) == (node, id);
+        if self.known.iter().any(|(of, number, _)| is_it(*of, *number)) {
+            return None;
+        }
+        let done = self.done.iter().find(|(of, number, _)| is_it(*of, *number));
+        let is_forgotten = self.forgotten.get(&node).is_some_and(|last| id <= *last);
+        Some(match done {
+            Some((.., outcome)) => outcome.clone(),
+            None if is_forgotten => Err(Failed::WriteUnknown(String::new())),
+            // It was lost with the link.
+            None => Err(Failed::LeaderLost(String::new())),
+        })
     }
 }
 
@@ -92,8 +128,9 @@ impl Writes {
         let mut state = self.state.lock();
         let bytes = state.waiting_bytes.saturating_add(job.bytes());
         if state.stopped || (bytes > self.most_bytes && !state.waiting.is_empty()) {
+            state.note((job.link.to(), id), Err(too_many()));
             drop(state);
-            answer(&job, Err(too_many()));
+            answer(&job.link, id, Err(too_many()));
             return Ok(());
         }
         state.waiting_bytes = bytes;
@@ -122,6 +159,17 @@ impl Writes {
         }
     }
 
+    /// Says once more what came of these writes, which were sent by a link before this one; of those that are under way
+    /// that is said once it is known.
+    pub(super) fn answer_again(&self, link: &Link, ids: &[u64]) {
+        for id in ids {
+            let outcome = self.state.lock().came_of((link.to(), *id));
+            if let Some(outcome) = outcome {
+                answer(link, *id, outcome);
+            }
+        }
+    }
+
     /// Executes what waits, until nothing does.
     fn work(&self, leader: &Leader) {
         loop {
@@ -142,10 +190,12 @@ impl Writes {
                 execute(&Database::within(inner), (&job.request, &job.body), options)
             }));
             let executed = executed.unwrap_or(Err(EngineError::Internal));
-            answer(&job, executed.map_err(Failed::from));
-            let of = (job.link.to(), job.id);
-            let mut state = self.state.lock();
-            state.known.retain(|(node, id, _)| (*node, *id) != of);
+            let outcome = executed.map_err(Failed::from);
+            let node = job.link.to();
+            self.state.lock().note((node, job.id), outcome.clone());
+            // The follower may have been linked anew.
+            let link = leader.link(node).unwrap_or(job.link);
+            answer(&link, job.id, outcome);
         }
     }
 
@@ -169,13 +219,16 @@ impl Writes {
 /// Stack of the threads: plans of long texts need as much.
 const STACK_BYTES: usize = 8 << 20;
 
-fn answer(job: &Job, outcome: Outcome) {
+/// Writes of which is kept what came of them.
+const MOST_DONE: usize = 4096;
+
+fn answer(link: &Link, id: u64, outcome: Outcome) {
     let head = Head::Written {
-        id: job.id,
+        id,
         outcome: Box::new(outcome),
     };
-    // Where the link has ended, nobody waits for it.
-    let _is_there = job.link.send(&head, &[]);
+    // Where the link has ended, it is asked for again by the next one, if anybody waits for it.
+    let _is_there = link.send(&head, &[]);
 }
 
 fn too_many() -> Failed {

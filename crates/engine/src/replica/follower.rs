@@ -9,6 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use jindou_model::{NodeId, PredicateId, SnapshotNumber};
 use jindou_store::{History, Snapshot};
@@ -61,15 +62,27 @@ pub(super) struct State {
     /// Writes that were sent to the leader, and what became of them; `None` of one whose link has ended.
     pub(super) writes: BTreeMap<u64, WriteState>,
     pub(super) writes_so_far: u64,
+    /// When the last link with the leader ended.
+    pub(super) lost_at: Option<Instant>,
+    /// How many links there were, and in which term the node of this one leads, once it has said so.
+    sent_by: SentBy,
     pub(super) stopped: bool,
 }
 
 /// What is known of a write.
 pub(super) enum WriteState {
-    Sent,
+    Sent(SentBy),
     Done(Outcome),
     /// The link ended before.
     Unknown,
+}
+
+/// By which link a write was sent, of those with leaders one after the other, and in which term its node led as it had said
+/// by then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SentBy {
+    link: u64,
+    term: Option<u64>,
 }
 
 /// A merge that is to be made here, too.
@@ -108,7 +121,7 @@ struct Closed {
 enum Event {
     /// This is to be told what is here, in this term.
     Begin(Arc<Link>, u64),
-    /// What was sent by the link before is nothing any more.
+    /// Another node leads: what became of writes that were sent to the one before is not known.
     Lost,
     Transaction(SnapshotNumber, Vec<u8>),
     Closed(Closed),
@@ -132,11 +145,37 @@ impl State {
         if !is_same {
             self.link = None;
             self.newest.clone_from(&link);
-            self.queue_up(Event::Lost);
+            self.lost_at = Some(Instant::now());
+            self.sent_by = SentBy {
+                link: self.sent_by.link + 1,
+                term: None,
+            };
         }
         if let (Some(link), Some((_, term))) = (link, self.leader) {
             self.queue_up(Event::Begin(link, term));
         }
+    }
+
+    /// How a write is noted that is sent now.
+    pub(super) fn sent_now(&self) -> WriteState {
+        WriteState::Sent(self.sent_by)
+    }
+
+    /// The node of the link leads in a term: which writes it is to be asked for, that were sent to it in this term by a link
+    /// before. Of others that were sent before nothing will be known.
+    fn sent_before(&mut self, term: u64) -> Vec<u64> {
+        self.sent_by.term = Some(term);
+        let link = self.sent_by.link;
+        let mut asked = Vec::new();
+        for (id, write) in &mut self.writes {
+            match write {
+                WriteState::Sent(by) if by.link == link => {}
+                WriteState::Sent(by) if by.term == Some(term) => asked.push(*id),
+                WriteState::Sent(_) => *write = WriteState::Unknown,
+                WriteState::Done(_) | WriteState::Unknown => {}
+            }
+        }
+        asked
     }
 
     fn queue_up(&mut self, event: Event) {
@@ -198,7 +237,12 @@ impl Follower {
                 link: None,
                 is_accepted: false,
                 writes: BTreeMap::new(),
-                writes_so_far: 0,
+                writes_so_far: first_write(),
+                lost_at: None,
+                sent_by: SentBy {
+                    link: 0,
+                    term: None,
+                },
                 stopped: false,
             }),
             changed: Condvar::new(),
@@ -264,7 +308,10 @@ impl Follower {
     /// A node leads from now on, in a term, and this is the link with it, if there is one.
     pub(super) fn follow(&self, leader: (NodeId, u64), link: Option<Arc<Link>>) {
         let mut state = self.state.lock();
-        state.leader = Some(leader);
+        let before = state.leader.replace(leader);
+        if before.is_some_and(|(node, _)| node != leader.0) {
+            state.queue_up(Event::Lost);
+        }
         state.begin_with(link);
         self.changed.notify_all();
     }
@@ -322,7 +369,8 @@ impl Follower {
             | Head::Applied { .. }
             | Head::Ended(_)
             | Head::Write { .. }
-            | Head::Cancel { .. } => return self.answer_as_no_leader(from, &head),
+            | Head::Cancel { .. }
+            | Head::Asked { .. } => return self.answer_as_no_leader(from, &head),
             Head::Said(..) => return Err("its group is told of that".to_owned()),
         };
         let mut state = self.state.lock();
@@ -502,7 +550,14 @@ impl Follower {
                 return Ok(());
             }
             state.is_accepted = true;
+            // They, or what became of them, may have been lost with a link.
+            let ids = state.sent_before(term);
+            if let Some(link) = state.link.clone().filter(|_| !ids.is_empty()) {
+                // If it has ended, the next one begins with this, too.
+                let _is_there = link.send(&Head::Asked { ids }, &[]);
+            }
         }
+        self.changed.notify_all();
         if let Some(group) = self.group.upgrade() {
             group.followed(term);
         }
@@ -556,11 +611,11 @@ impl Follower {
         Err(reason.told(&leader))
     }
 
-    /// The link has ended: what became of the writes that were sent by it is not known.
+    /// Another node leads: what became of the writes that were sent before is not known.
     fn forget_writes(&self) {
         let mut state = self.state.lock();
         for write in state.writes.values_mut() {
-            if matches!(write, WriteState::Sent) {
+            if matches!(write, WriteState::Sent(_)) {
                 *write = WriteState::Unknown;
             }
         }
@@ -653,6 +708,13 @@ impl Follower {
             let _is_there = link.send(&Head::Ended(reason), &[]);
         }
     }
+}
+
+/// What the numbers of writes begin after: none of these was a write's of this node when it ran before, as the leader may
+/// know those still.
+fn first_write() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_micros() as u64)
 }
 
 /// Who made the transactions of this copy, as far as that is known.

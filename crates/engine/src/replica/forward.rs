@@ -13,7 +13,7 @@ use parking_lot::MutexGuard;
 use super::Role;
 use super::execute::execute;
 use super::follower::{Follower, State, WriteState};
-use super::outcome::{Outcome, Written};
+use super::outcome::{Failed, Outcome, Written};
 use super::wire::{DocumentHead, Head, Request, WriteOptions};
 use crate::database::Inner;
 use crate::deadline::{Deadline, TURN_LOOK};
@@ -259,7 +259,8 @@ impl Follower {
             };
             state.writes_so_far += 1;
             let id = state.writes_so_far;
-            state.writes.insert(id, WriteState::Sent);
+            let sent = state.sent_now();
+            state.writes.insert(id, sent);
             (id, link)
         };
         if let Head::Write { id: place, .. } = head {
@@ -271,29 +272,36 @@ impl Follower {
             return Err(self.leader_lost());
         }
         let outcome = self.wait_for_outcome(id, deadline, || {
-            // Where the link has ended, what became of the write is not known anyway.
-            let _is_there = link.send(&Head::Cancel { id }, &[]);
+            let link = self.state.lock().link.clone();
+            // Where there is none, it is asked what became of the write once there is one.
+            let _is_there = link.is_some_and(|link| link.send(&Head::Cancel { id }, &[]));
         });
         self.state.lock().writes.remove(&id);
         match outcome {
             Some(Ok(written)) => Ok(written),
-            Some(Err(failed)) => Err(failed.into()),
-            None => Err(EngineError::WriteUnknown {
+            Some(Err(Failed::LeaderLost(_))) => Err(self.leader_lost()),
+            Some(Err(Failed::WriteUnknown(_))) | None => Err(EngineError::WriteUnknown {
                 node: self.leader_name(),
             }),
+            Some(Err(failed)) => Err(failed.into()),
         }
     }
 
-    /// What became of a write; `None` if that cannot be known. Calls `cancel` once nobody wants it any more: the
+    /// What became of a write; `None` if that cannot be known: another term has begun, or the leader was away for too
+    /// long. Calls `cancel` once nobody wants it any more: the
     /// leader says what it came to.
     fn wait_for_outcome(&self, id: u64, deadline: &Deadline, cancel: impl Fn()) -> Option<Outcome> {
         let mut state = self.state.lock();
         let mut given_up: Option<Instant> = None;
         loop {
             match state.writes.get(&id) {
-                Some(WriteState::Sent) if !state.stopped => {}
+                Some(WriteState::Sent(_)) if !state.stopped => {}
                 Some(WriteState::Done(outcome)) => return Some(outcome.clone()),
-                Some(WriteState::Sent | WriteState::Unknown) | None => return None,
+                Some(WriteState::Sent(_) | WriteState::Unknown) | None => return None,
+            }
+            let is_lost = |at: Instant| at.elapsed() > self.options.wait;
+            if state.link.is_none() && state.lost_at.is_some_and(is_lost) {
+                return None;
             }
             match given_up {
                 Some(until) if until <= Instant::now() => return None,

@@ -394,6 +394,10 @@ impl Leader {
                 self.writes.cancel(from, id);
                 Ok(())
             }
+            Head::Asked { ids } => {
+                self.writes.answer_again(&*self.link(from)?, &ids);
+                Ok(())
+            }
             Head::Ended(reason) => {
                 self.end(from, &reason);
                 Ok(())
@@ -412,7 +416,9 @@ impl Leader {
         }
     }
 
-    fn link(&self, node: NodeId) -> Result<Arc<Link>, String> {
+    /// # Errors
+    /// That there is none.
+    pub(super) fn link(&self, node: NodeId) -> Result<Arc<Link>, String> {
         let state = self.state.lock();
         let peer = state.peers.get(&node);
         let link = peer.map(|peer| Arc::clone(&peer.link));

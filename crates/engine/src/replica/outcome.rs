@@ -90,6 +90,8 @@ pub(super) enum Failed {
     /// It does not lead: nothing was done.
     LeaderLost(String),
     LeaderChanged,
+    /// It may have been done.
+    WriteUnknown(String),
     Other {
         class: LeaderErrorClass,
         message: String,
@@ -145,6 +147,7 @@ impl From<EngineError> for Failed {
             EngineError::NotFound { what } => Self::NotFound(what),
             EngineError::LeaderLost { node } => Self::LeaderLost(node),
             EngineError::LeaderChanged => Self::LeaderChanged,
+            EngineError::WriteUnknown { node } => Self::WriteUnknown(node),
             error => Self::Other {
                 class: class_of(&error),
                 message: error.to_string(),
@@ -159,8 +162,6 @@ fn class_of(error: &EngineError) -> LeaderErrorClass {
     match error {
         EngineError::Ingest(_) | EngineError::DeltaTooLarge { .. } => LeaderErrorClass::Request,
         EngineError::Cluster(_) => LeaderErrorClass::Conflict,
-        // It may have been done.
-        EngineError::WriteUnknown { .. } => LeaderErrorClass::ElsewhereTimedOut,
         EngineError::NoStack { .. } | EngineError::ShardLost { .. } => {
             LeaderErrorClass::Unavailable
         }
@@ -235,6 +236,7 @@ impl From<Failed> for EngineError {
             Failed::NotFound(what) => Self::NotFound { what },
             Failed::LeaderLost(node) => Self::LeaderLost { node },
             Failed::LeaderChanged => Self::LeaderChanged,
+            Failed::WriteUnknown(node) => Self::WriteUnknown { node },
             Failed::Other { class, message } => Self::AtLeader { class, message },
         }
     }
@@ -281,6 +283,7 @@ mod tests {
             EngineError::GraphExists { graph: text() },
             EngineError::LeaderLost { node: text() },
             EngineError::LeaderChanged,
+            EngineError::WriteUnknown { node: text() },
             EngineError::Ingest(IngestError::Syntax(document)),
             EngineError::Store(StoreError::TooLarge { reason: text() }),
             EngineError::Cluster("it is so"),

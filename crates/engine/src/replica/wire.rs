@@ -72,6 +72,8 @@ pub(super) enum Head {
     },
     /// The client of a write wants it no more.
     Cancel { id: u64 },
+    /// What became of these writes, which were sent by a link that has ended?
+    Asked { ids: Vec<u64> },
     /// What became of a write.
     Written { id: u64, outcome: Box<Outcome> },
 }

@@ -64,24 +64,38 @@ pub(crate) fn drain(arguments: &DrainArguments) -> anyhow::Result<()> {
     let stage = stage(&peers, name)?;
     let holders = peers.peers().iter();
     let holders = holders.filter(|peer| peer.stage == Stage::Holds);
-    if stage == Stage::Holds && holders.count() == 1 {
+    let is_last = stage == Stage::Holds && holders.count() == 1;
+    if arguments.dead && is_last && !list.was_led()? {
+        list.forget()?;
+        note!("the list of nodes is forgotten: node {name} never had a store of the cluster");
+        return Ok(());
+    }
+    if is_last {
         bail!("node {name} is the only one that holds shards: add another one first");
     }
     if arguments.dead {
-        if list.is_in_sync_alone(name)? {
-            bail!(
-                "node {name} is the only one that is known to have all that clients were told of: start it again, and drain it"
-            );
-        }
-        list.set_stage(name, Stage::Gone)?;
-        note!("node {name} is no node of the cluster any more");
-        return Ok(());
+        return take_out(&list, &peers, name);
     }
-    if stage != Stage::Gone {
-        list.set_stage(name, Stage::Leaves)?;
-    }
+    list.set_stage(name, |did| did != Stage::Gone, Stage::Leaves)?;
     wait_until_gone(&list, arguments)?;
     note!("node {name} has left the cluster");
+    Ok(())
+}
+
+/// Takes a node out that is not there any more.
+fn take_out(list: &NodeList, peers: &PeerList, name: &str) -> anyhow::Result<()> {
+    let is_there = |other: &String| {
+        let stage = stage(peers, other).unwrap_or(Stage::Gone);
+        other != name && stage != Stage::Gone
+    };
+    let in_sync = list.in_sync()?;
+    if in_sync.iter().any(|node| node == name) && !in_sync.iter().any(is_there) {
+        bail!(
+            "node {name} is the only one left that is known to have all that clients were told of: start it again, and drain it"
+        );
+    }
+    list.set_stage(name, |_| true, Stage::Gone)?;
+    note!("node {name} is no node of the cluster any more");
     Ok(())
 }
 

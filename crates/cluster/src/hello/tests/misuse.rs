@@ -61,8 +61,10 @@ fn another_program_is_known_by_its_first_bytes() {
 fn another_version_is_told() {
     let mut bytes = first_message();
     bytes[8] = 9;
-    let expected = "a node speaks version 9 of the protocol between nodes, and this one 5: \
-                    run one version of the program on all nodes";
+    let expected = format!(
+        "a node speaks version 9 of the protocol between nodes, and this one {}: run one version of the program on all nodes",
+        crate::hello::PROTOCOL_VERSION
+    );
     assert_eq!(refusal(&bytes).to_string(), expected);
 }
 

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use jindou_model::TermId;
 
 use super::support::{Cells, Sample, World};
+use crate::Terms;
 use crate::expr::{CompileError, CompiledExpression, ExprError};
 
 #[test]
@@ -77,7 +78,9 @@ fn costly_functions_look_at_the_limits_between_rows() {
         let mut cx = world.context();
         let looks = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&looks);
-        cx.watch(move |_| counted.fetch_add(1, Relaxed) + 1 == LOOKS);
+        cx.watch(Arc::new(move |_: &Terms| {
+            counted.fetch_add(1, Relaxed) + 1 == LOOKS
+        }));
         let compiled = Sample::parse(text).compile(&cx);
         let first = world.insert(first);
         let values = (1..=20).map(|number| {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use regex::Regex;
 
 use super::support::{Cells, Sample, Sequence, World};
+use crate::Terms;
 use crate::expr::backtrack::{Group, Matcher, Modes, Program};
 use crate::expr::pattern::{Pattern, PatternError};
 use crate::expr::{Context, ExprError};
@@ -218,7 +219,9 @@ fn a_match_looks_at_the_limits_of_the_query() {
     let mut cx = World::default().context();
     let looks = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&looks);
-    cx.watch(move |_| counted.fetch_add(1, Relaxed) + 1 >= LOOKS);
+    cx.watch(Arc::new(move |_: &Terms| {
+        counted.fetch_add(1, Relaxed) + 1 >= LOOKS
+    }));
     let pattern = Pattern::compile(ENDLESS.0, "", &cx).expect("a pattern");
     assert_eq!(pattern.is_match(ENDLESS.1, &cx), Err(ExprError::Refused));
     assert_eq!(cx.refusal(), None);
@@ -232,10 +235,10 @@ fn memory_for_ways_that_are_left_is_counted_and_bounded() {
         let mut cx = world.context();
         let most = Arc::new(AtomicU64::new(0));
         let seen = Arc::clone(&most);
-        cx.watch(move |terms| {
+        cx.watch(Arc::new(move |terms: &Terms| {
             seen.fetch_max(terms.computed_bytes() as u64, Relaxed);
             terms.computed_bytes() > limit
-        });
+        }));
         let pattern = Pattern::compile(r"^(.*)x\1", "", &cx).expect("a pattern");
         let got = pattern.is_match(&"a".repeat(length), &cx);
         (got, most.load(Relaxed), cx.refusal().map(str::to_owned))
