@@ -42,7 +42,7 @@ pub(crate) struct Node {
 struct Listed {
     list: NodeList,
     changes: Receiver<PeerList>,
-    /// There is no other node, and never was a store.
+    /// It begins with the store that it has, or an empty one: there is no other node to copy one of.
     is_first: bool,
 }
 
@@ -139,16 +139,22 @@ impl Node {
         check_it_does_not_run(&list, &own)?;
         let peers = enrol(&list, &own).context("--cluster")?;
         let node = peers.node(&name).context("--node")?;
-        let others = peers.peers().iter();
-        let is_alone = { others }.all(|peer| peer.name == name || peer.stage == Stage::Gone);
-        let is_empty = copying::is_empty(location)?;
-        if is_alone && is_empty && list.was_led().context("--cluster")? {
+        let was_led = list.was_led().context("--cluster")?;
+        let others = || peers.peers().iter().filter(|peer| peer.name != name);
+        let is_alone = others().all(|peer| peer.stage == Stage::Gone);
+        if is_alone && was_led && copying::is_empty(location)? {
             bail!(
                 "{}: there is no store, and node {name} is the only one that is to have it; give the folder of its store with \
                  --location DIR",
                 location.display()
             );
         }
+        // The list began with this one, which ended before it had a store: whoever came meanwhile waits for a copy of that.
+        let has_begun = peers
+            .peer(node)
+            .is_some_and(|own| own.stage == Stage::Holds)
+            && others().all(|peer| matches!(peer.stage, Stage::Joins | Stage::Gone));
+        let is_first = is_alone || (has_begun && !was_led);
         let (keeper, changes) = EtcdKeeper::of_list(list.clone(), &peers, &name);
         Ok(Self {
             name,
@@ -159,7 +165,7 @@ impl Node {
             listed: Some(Listed {
                 list,
                 changes,
-                is_first: is_alone,
+                is_first,
             }),
         })
     }

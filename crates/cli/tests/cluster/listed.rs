@@ -193,6 +193,38 @@ fn nodes_come_and_go_while_clients_ask_and_write() {
 }
 
 #[test]
+fn a_first_node_that_ended_before_it_had_a_store_begins_with_one_later() {
+    let Some(mut etcd) = Etcd::new() else { return };
+    let folder = folder();
+    let at = folder.path();
+    etcd.start(at);
+    let port = || listen().local_addr().unwrap().port();
+    let (first, second) = (port(), port());
+    // It is in the list by then, and others are before it comes back.
+    let mut wrong = serve(at, "a", (&etcd, first));
+    let output = wrong.args(["--credentials", "absent"]).output().unwrap();
+    assert!(said(&output).contains("absent"), "{}", said(&output));
+    let address = format!("127.0.0.1:{second}");
+    let add = ["cluster", "add", "b", "--cluster", &etcd.url];
+    succeeds(at, &[&add[..], &["--advertise", &address]].concat());
+    let a = Node::of(serve(at, "a", (&etcd, first)));
+    let b = Node::of(serve(at, "b", (&etcd, second)));
+    for node in [&a, &b] {
+        wait_for_shards(node, &[("a", 32), ("b", 32)]);
+    }
+    // Once it has led, it begins with no other store.
+    drop(a);
+    std::fs::rename(at.join("a"), at.join("lost")).unwrap();
+    let a = Node::of(serve(at, "a", (&etcd, first)));
+    a.lines.wait_for("it copies the store", |line| {
+        line.starts_with("copied the store of node b").then_some(())
+    });
+    for node in [&a, &b] {
+        wait_for_shards(node, &[("a", 32), ("b", 32)]);
+    }
+}
+
+#[test]
 fn what_the_list_of_nodes_does_not_take_is_said() {
     let Some(mut etcd) = Etcd::new() else { return };
     let folder = folder();
