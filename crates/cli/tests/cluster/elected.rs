@@ -19,7 +19,7 @@ use jindou_history::{Check, Level, Operation, Outcome, Random, check};
 use serde_json::Value;
 
 use super::{
-    EndOnDrop, NAMES, Node, Process, folder, get, jindou, listen, signal, succeeds, update,
+    EndOnDrop, NAMES, Node, Process, agent, folder, jindou, listen, signal, succeeds, update,
     wait_for,
 };
 
@@ -118,7 +118,11 @@ pub(crate) fn start_with(
 /// The node that leads, as some node has it.
 pub(crate) fn leader(nodes: &[Option<Node>]) -> Option<String> {
     let node = nodes.iter().flatten().next()?;
-    let (_, text) = get(&node.url, "/cluster", "application/json");
+    let request = agent().get(format!("{}/cluster", node.url));
+    let request = request.header("Accept", "application/json");
+    // One that begins anew takes no connections for a moment.
+    let mut answer = request.call().ok()?;
+    let text = answer.body_mut().read_to_string().ok()?;
     let told: Value = serde_json::from_str(&text).ok()?;
     Some(told["copy"]["leader"].as_str()?.to_owned())
 }

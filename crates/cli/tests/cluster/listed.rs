@@ -224,6 +224,69 @@ fn a_first_node_that_ended_before_it_had_a_store_begins_with_one_later() {
     }
 }
 
+/// The one that leads and another one, at once: neither leads on its way out, and nothing is acknowledged by one that has left.
+#[test]
+fn of_three_nodes_two_are_drained_at_once_and_the_third_has_all() {
+    let Some(mut etcd) = Etcd::new() else { return };
+    let folder = folder();
+    let at = folder.path();
+    etcd.start(at);
+    let ports: Vec<u16> = (0..3)
+        .map(|_| listen().local_addr().unwrap().port())
+        .collect();
+    let start = |number: usize| {
+        let name = ["a", "b", "c"][number];
+        Node::of(serve(at, name, (&etcd, ports[number])))
+    };
+    let mut a = start(0);
+    let (mut b, c) = (start(1), start(2));
+    for node in [&a, &b, &c] {
+        wait_for_shards(node, &[("a", 22), ("b", 21), ("c", 21)]);
+    }
+    let clients = Clients {
+        is_over: AtomicBool::new(false),
+        acknowledged: AtomicU32::new(0),
+        asked: AtomicU32::new(0),
+    };
+    thread::scope(|scope| {
+        let _end = EndOnDrop(&clients.is_over);
+        let clients = &clients;
+        let (all, stays) = ([&*a.url, &*b.url, &*c.url], [&*c.url]);
+        scope.spawn(move || clients.write(&all));
+        scope.spawn(move || clients.ask(&stays));
+        let acknowledged = || clients.acknowledged.load(Relaxed);
+        wait_for("clients write", || (acknowledged() > 20).then_some(()));
+        let drains = ["a", "b"].map(|name| {
+            let url = &*etcd.url;
+            scope.spawn(move || succeeds(at, &["cluster", "drain", name, "--cluster", url]))
+        });
+        for drain in drains {
+            drain.join().unwrap();
+        }
+        wait_for_shards(&c, &[("c", 64)]);
+        let before = acknowledged();
+        wait_for("clients write at the third", || {
+            (acknowledged() > before + 20).then_some(())
+        });
+    });
+    for node in [&mut a, &mut b] {
+        let ended = wait_for("it ends by itself", || node.process.0.try_wait().unwrap());
+        assert!(ended.success(), "{ended}");
+    }
+    let found: u32 = count(&c.url, COUNT).1.parse().unwrap();
+    assert!(found >= clients.acknowledged.load(Relaxed), "{found}");
+    // It has all of the last one, too.
+    let dead = jindou(at)
+        .args(["cluster", "drain", "c", "--dead", "--cluster", &etcd.url])
+        .output()
+        .unwrap();
+    assert!(
+        said(&dead).contains("node c is the only one that holds shards"),
+        "{}",
+        said(&dead)
+    );
+}
+
 #[test]
 fn what_the_list_of_nodes_does_not_take_is_said() {
     let Some(mut etcd) = Etcd::new() else { return };
@@ -294,12 +357,19 @@ fn what_the_list_of_nodes_does_not_take_is_said() {
         ),
         (
             &["--location", "b", "--node", "b", "--advertise", &own],
-            "is the address of another node, too",
+            "--advertise: cannot listen at 127.0.0.1:",
         ),
     ] {
         let told = node(arguments);
         assert!(told.contains(part), "{arguments:?}: {told}");
     }
+    // It runs already.
+    let other = format!("127.0.0.1:{}", listen().local_addr().unwrap().port());
+    let told = node(&["--location", "b", "--node", "a", "--advertise", &other]);
+    assert!(
+        told.contains(&format!("node a runs at {own}; end it before")),
+        "{told}"
+    );
     drop(a);
     // Its store is lost: a new one would have none of what clients were told of.
     std::fs::rename(at.join("a"), at.join("lost")).unwrap();
