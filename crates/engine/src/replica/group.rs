@@ -35,6 +35,9 @@ const TICK: Duration = Duration::from_millis(25);
 /// it may have been done: so long the keeper may be away.
 const KEEPER_PATIENCE: Duration = Duration::from_secs(20);
 
+/// How long a leader that resigns waits for what it has not told clients of yet.
+const FINISHES_WITHIN: Duration = Duration::from_secs(2);
+
 /// One copy's part among all of them.
 pub(crate) struct Group {
     inner: Weak<Inner>,
@@ -679,7 +682,29 @@ impl Group {
 
     /// As [`Replica::resign`](super::Replica::resign).
     pub(super) fn resign(&self, within: Duration) {
+        if let Some(inner) = self.inner.upgrade()
+            && let Role::Leader(_) = &*self.role()
+        {
+            self.finish_writes(&inner);
+        }
         self.with(|core, now| core.resign(now + within));
+    }
+
+    /// Takes no more writes, and waits, but not for long, until clients may hear of those that there are: another leader would
+    /// not have what this one did last.
+    fn finish_writes(&self, inner: &Inner) {
+        let last = {
+            let mut writer = inner.writer.lock();
+            writer.follows = true;
+            writer.latest.number()
+        };
+        let until = Instant::now() + FINISHES_WITHIN;
+        let mut state = self.state.lock();
+        while state.core.leads().is_some() && state.answered < last && !state.stopped {
+            if self.changed.wait_until(&mut state, until).timed_out() {
+                break;
+            }
+        }
     }
 
     /// Orders no transactions any more, if it did, for a reason that is said if it begins anew for that.

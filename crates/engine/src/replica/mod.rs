@@ -210,9 +210,10 @@ impl Replica {
         self.0.options.nodes.set(nodes);
     }
 
-    /// Has another node in sync lead, if this one does: it orders no more transactions, and says nothing to the others until one of
-    /// them has taken its place, which takes them as long as where it is lost. Writes under way end with
-    /// [`EngineError::WriteUnknown`], or wait for the next leader. If none leads `within` this time, it leads again.
+    /// Has another node in sync lead, if this one does: it takes no more writes, waits up to 2 s until clients may hear of those
+    /// that it has, and says nothing to the others until one of
+    /// them has taken its place, which takes them as long as where it is lost. Writes that come meanwhile are refused here, and
+    /// wait at other nodes. It leads itself not before `within` this time, and then again if none does.
     pub fn resign(&self, within: Duration) {
         self.0.resign(within);
     }
