@@ -150,7 +150,7 @@ pub(crate) struct AddArguments {
 }
 
 /// Take a node out of a cluster whose list of nodes etcd keeps: its shards go to the others, and it ends by itself once another
-/// one has all that clients were told of
+/// node leads and its own queries have ended
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -52,7 +52,7 @@ pub(crate) enum End {
     Left,
 }
 
-/// Only nodes are told to end.
+/// Only a node of a cluster is ended by this.
 pub(crate) struct ToEnd;
 
 impl ToEnd {

@@ -149,7 +149,7 @@ impl Node {
                 location.display()
             );
         }
-        // The list began with this one, which ended before it had a store: whoever came meanwhile waits for a copy of that.
+        // It began the list and ended before it had a store; the others wait to copy that store.
         let has_begun = peers
             .peer(node)
             .is_some_and(|own| own.stage == Stage::Holds)
@@ -247,7 +247,7 @@ fn is_remote(own: &Peer) -> anyhow::Result<bool> {
         stage: Stage::Holds,
         ..own.clone()
     };
-    let alone = PeerList::kept("", 1, Shards::ONE, vec![alone]).context("--advertise")?;
+    let alone = PeerList::kept("", 1, Shards::ONE, vec![alone]).context("--node, --advertise")?;
     Ok(alone.remote_address().is_some())
 }
 
@@ -335,12 +335,12 @@ pub(crate) enum End {
     Left,
 }
 
-/// By what a server is told to end, once.
+/// Ends a server; only the first reason counts.
 #[derive(Clone)]
 pub(crate) struct Ends(Arc<Mutex<Option<oneshot::Sender<End>>>>);
 
 impl Ends {
-    /// Tells it, if it was not told before.
+    /// Ends it for this reason, unless it is ending for another one.
     pub(crate) fn tell(&self, end: End) {
         let send = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(send) = send {

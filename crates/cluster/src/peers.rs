@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use jindou_model::NodeId;
+use jindou_model::{NodeId, is_printable};
 use jindou_partition::{ShardMap, Shards};
 use ring::digest;
 use serde::{Deserialize, Serialize};
@@ -234,6 +234,14 @@ impl PeerList {
 pub(crate) fn is_name(name: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     (1..=MOST_NAME_BYTES).contains(&name.len()) && name.bytes().all(is_allowed)
+}
+
+/// True for what can be the URL of an HTTP server.
+fn is_url(url: &str) -> bool {
+    let rest = url
+        .strip_prefix("http://")
+        .or_else(|| url.strip_prefix("https://"));
+    rest.is_some_and(|rest| !rest.is_empty() && is_printable(rest) && !rest.contains(' '))
 }
 
 fn text_of(bytes: &[u8]) -> Result<&str, PeersError> {

@@ -10,8 +10,8 @@ use toml::Spanned;
 
 use super::address::Endpoint;
 use super::error::line_of;
-use super::{MOST_NODES, Peer, PeerList, PeersError, Stage, WrongPeers, is_name};
-use jindou_model::{is_printable, printable};
+use super::{MOST_NODES, Peer, PeerList, PeersError, Stage, WrongPeers, is_name, is_url};
+use jindou_model::printable;
 
 /// Shards, unless the file says how many.
 const DEFAULT_SHARDS: u32 = 64;
@@ -135,12 +135,6 @@ impl Check<'_> {
     }
 
     fn urls(&self) -> Result<(), PeersError> {
-        let is_url = |url: &str| {
-            let rest = url
-                .strip_prefix("http://")
-                .or_else(|| url.strip_prefix("https://"));
-            rest.is_some_and(|rest| !rest.is_empty() && is_printable(rest) && !rest.contains(' '))
-        };
         let urls = self.table.node.iter().filter_map(|node| node.http.as_ref());
         let Some(url) = { urls }.find(|url| !is_url(url.get_ref())) else {
             return Ok(());

@@ -3,8 +3,7 @@
 use std::collections::HashSet;
 
 use super::address::Endpoint;
-use super::{MOST_NODES, Peer, PeerList, Stage, WrongPeers, is_name};
-use jindou_model::is_printable;
+use super::{MOST_NODES, Peer, PeerList, Stage, WrongPeers, is_name, is_url};
 
 /// Refuses the first node that cannot be one beside those before.
 pub(super) fn check(peers: &[Peer]) -> Result<(), WrongPeers> {
@@ -24,21 +23,11 @@ pub(super) fn check(peers: &[Peer]) -> Result<(), WrongPeers> {
         if peer.stage != Stage::Gone && !addresses.insert(endpoint) {
             return Err(WrongPeers::SameAddress(peer.address.clone()));
         }
-        check_url(peer)?;
+        if let Some(url) = peer.http.as_ref().filter(|url| !is_url(url)) {
+            return Err(WrongPeers::Http(url.clone()));
+        }
     }
     Ok(())
-}
-
-fn check_url(peer: &Peer) -> Result<(), WrongPeers> {
-    let Some(url) = &peer.http else { return Ok(()) };
-    let rest = url
-        .strip_prefix("http://")
-        .or_else(|| url.strip_prefix("https://"));
-    let is_url = |rest: &str| !rest.is_empty() && is_printable(rest) && !rest.contains(' ');
-    match rest.is_some_and(is_url) {
-        true => Ok(()),
-        false => Err(WrongPeers::Http(url.clone())),
-    }
 }
 
 impl PeerList {
