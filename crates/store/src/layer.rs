@@ -194,6 +194,23 @@ impl Layer {
         }
     }
 
+    /// How many neighbours many keys have; see [`Segment::degrees`].
+    pub fn degrees(
+        &self,
+        predicate: PredicateId,
+        direction: Direction,
+        keys: &[TermId],
+        out: &mut Vec<u64>,
+    ) {
+        match self.segment(predicate, direction) {
+            Some(segment) => segment.degrees(keys, out),
+            None => out.extend(
+                keys.iter()
+                    .map(|key| self.neighbours(predicate, direction, *key).len() as u64),
+            ),
+        }
+    }
+
     /// Follows the edges of many keys; see [`Segment::expand`].
     #[expect(
         clippy::too_many_arguments,

@@ -414,6 +414,25 @@ impl Segment {
         }
     }
 
+    /// How many neighbours many keys have: appends one number a key to `out`, without a look at the neighbours.
+    pub fn degrees(&self, keys: &[TermId], out: &mut Vec<u64>) {
+        let mut rows = Vec::with_capacity(keys.len().min(LOOKUP_BATCH));
+        for batch in keys.chunks(LOOKUP_BATCH) {
+            self.domain.rows(batch, &mut rows);
+            out.extend(rows.iter().map(|row| match *row {
+                usize::MAX => 0,
+                row => self.degree(row),
+            }));
+        }
+    }
+
+    #[inline]
+    fn degree(&self, row: usize) -> u64 {
+        let (begin, end) = self.bounds(row);
+        let is_hole = self.hole != NO_HOLE && self.neighbours.get(begin) == self.hole;
+        if is_hole { 0 } else { (end - begin) as u64 }
+    }
+
     /// Follows the edges of `keys` from `cursor` on: for each neighbour that is in `filter`,
     /// appends the index of its key to `rows` and itself to `out`, until `out` holds `budget`
     /// entries or more, or the keys are done (then `cursor.key == keys.len()`).

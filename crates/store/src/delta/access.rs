@@ -747,6 +747,10 @@ impl LayerView<'_> {
                 count
             }
         };
+        let is_changed = self.delta.segment(list.predicate, list.direction).is_some();
+        if allowed.is_none() && !is_changed {
+            return (self.base).degrees(list.predicate, list.direction, list.keys, out);
+        }
         let mut located: Vec<Neighbours<'_>> = Vec::new();
         for keys in list.keys.chunks(KEYS_AT_ONCE) {
             located.clear();
