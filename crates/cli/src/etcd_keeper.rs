@@ -295,6 +295,13 @@ impl Keeper for EtcdKeeper {
                 version: revision.0,
                 configuration: by.clone(),
             }),
+            Ok(Swap::Lost(Some(value))) if value.revision.0 < expected => {
+                Err(KeeperError::Refused(format!(
+                    "etcd has at {} what was there before: it was restored from a copy, and what it says of who leads and \
+                     which nodes are in sync is old; docs/cluster.md says how to go on (\"etcd is lost or restored\")",
+                    self.key
+                )))
+            }
             Ok(Swap::Lost(Some(value))) => {
                 let kept = self.decode(&value.bytes, value.revision);
                 kept.map_err(KeeperError::Refused)

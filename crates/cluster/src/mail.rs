@@ -6,7 +6,8 @@
 //! more than their rings hold always go on.
 //!
 //! Messages that one thread sends arrive in that order, each once, until the mail ends: then the postman
-//! hears that the peer is lost, and nothing is sent any more.
+//! hears that the peer is lost, and nothing is sent any more. Only those that are sent ahead overtake others,
+//! so that what is small and is waited for does not stand behind what is large.
 
 mod outgoing;
 mod tending;
@@ -21,7 +22,7 @@ use std::time::Duration;
 use jindou_fabric::remote::{Doorbell, Fabric, NodeId};
 use jindou_fabric::schedule::{runs_when_idle, take_short_turns};
 
-use self::outgoing::{Left, Outgoing};
+use self::outgoing::{Left, Order, Outgoing};
 use self::tending::Tending;
 use crate::calls::{LinkEnd, LinkError};
 
@@ -128,8 +129,18 @@ impl Mail {
     /// mail, as its reader would wait for ever.
     #[must_use]
     pub fn send(&self, message: Vec<u8>) -> bool {
+        self.send_in(message, Order::Behind)
+    }
+
+    /// The same before all messages that wait for room in the ring, but those that were sent so.
+    #[must_use]
+    pub fn send_ahead(&self, message: Vec<u8>) -> bool {
+        self.send_in(message, Order::Ahead)
+    }
+
+    fn send_in(&self, message: Vec<u8>, order: Order) -> bool {
         let shared = &*self.shared;
-        if !shared.outgoing.push(message) {
+        if !shared.outgoing.push(message, order) {
             return false;
         }
         // No message is left in the queue with nobody to write it. Whoever has the sender either takes this

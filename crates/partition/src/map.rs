@@ -85,9 +85,14 @@ impl ShardMap {
     /// Whether a node holds shards.
     #[must_use]
     pub fn holds(&self, node: NodeId) -> bool {
+        self.holding_nodes().contains(&node)
+    }
+
+    /// The nodes that hold shards, each once.
+    #[must_use]
+    pub fn holding_nodes(&self) -> &[NodeId] {
         // They are dealt in turn.
-        let first = self.holders.iter().take(self.holding as usize);
-        { first }.any(|holder| *holder == node)
+        &self.holders[..self.holding as usize]
     }
 
     /// The node that holds a shard.

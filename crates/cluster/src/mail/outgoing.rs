@@ -1,7 +1,7 @@
 //! How do messages that wait get into the ring, whichever thread writes them?
 //!
 //! They wait in a queue. Whoever has the ring's sender takes them from its front, so they are written in
-//! the order in which they were pushed, each once.
+//! the order in which they were pushed, each once; but those that were pushed ahead go before the others.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -41,9 +41,35 @@ struct Writer {
 #[derive(Default)]
 struct Queue {
     messages: VecDeque<Vec<u8>>,
+    /// Those that go before them.
+    ahead: VecDeque<Vec<u8>>,
     /// Of all messages, and of one that is being given to the sender.
     bytes: usize,
     has_ended: bool,
+}
+
+/// How a message takes its place among those that wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Behind all.
+    Behind,
+    /// Before all that are in order, behind others like it.
+    Ahead,
+}
+
+impl Queue {
+    fn list(&mut self, order: Order) -> &mut VecDeque<Vec<u8>> {
+        match order {
+            Order::Behind => &mut self.messages,
+            Order::Ahead => &mut self.ahead,
+        }
+    }
+
+    fn take_next(&mut self) -> Option<(Vec<u8>, Order)> {
+        let lists = [Order::Ahead, Order::Behind].into_iter();
+        let mut next = lists.filter_map(|order| Some((self.list(order).pop_front()?, order)));
+        next.next()
+    }
 }
 
 /// What is left to write.
@@ -77,13 +103,13 @@ impl Outgoing {
     }
 
     /// Queues a message; false if the mail has ended.
-    pub(super) fn push(&self, message: Vec<u8>) -> bool {
+    pub(super) fn push(&self, message: Vec<u8>, order: Order) -> bool {
         let mut queue = self.queue.lock();
         if queue.has_ended {
             return false;
         }
         queue.bytes += message.len();
-        queue.messages.push_back(message);
+        queue.list(order).push_back(message);
         true
     }
 
@@ -140,15 +166,15 @@ impl Outgoing {
     fn stage(&self, sender: &mut Sender) -> Result<bool, RingError> {
         loop {
             // In a statement of its own: nobody waits for the queue while a long message is copied.
-            let next = self.queue.lock().messages.pop_front();
-            let Some(message) = next else {
+            let next = self.queue.lock().take_next();
+            let Some((message, order)) = next else {
                 return Ok(true);
             };
             let staged = sender.stage(&message);
             if staged != Ok(true) {
                 // Only who has the sender takes from the front: the message is the first again. One that is
                 // too long stays, too: not all errors are remembered by the sender.
-                self.queue.lock().messages.push_front(message);
+                self.queue.lock().list(order).push_front(message);
                 return staged;
             }
             self.sent.add(message.len());

@@ -254,6 +254,11 @@ impl Member {
         self.users.send(to, message)
     }
 
+    /// The same before the messages that wait for room on the way there.
+    pub fn send_ahead(&self, to: NodeId, message: Vec<u8>) -> bool {
+        self.users.send_ahead(to, message)
+    }
+
     /// A graph of this node as queries of a class meet it here, with the shards of others, and its terms.
     #[must_use]
     pub fn seen(self: &Arc<Self>, graph: &Arc<OwnGraph>, class: QueryClass) -> SeenGraph {

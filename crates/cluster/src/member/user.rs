@@ -164,9 +164,18 @@ impl UserLinks {
     /// Sends a message of the user; false if there is no link.
     pub(super) fn send(&self, to: NodeId, mut message: Vec<u8>) -> bool {
         message.push(OF_USER);
-        let place = self.places.get(to.0 as usize);
-        let mail = place.and_then(|place| place.mail.lock().clone());
-        mail.is_some_and(|mail| mail.send(message))
+        self.mail(to).is_some_and(|mail| mail.send(message))
+    }
+
+    /// The same before what waits.
+    pub(super) fn send_ahead(&self, to: NodeId, mut message: Vec<u8>) -> bool {
+        message.push(OF_USER);
+        self.mail(to).is_some_and(|mail| mail.send_ahead(message))
+    }
+
+    fn mail(&self, to: NodeId) -> Option<Arc<Mail>> {
+        let place = self.places.get(to.0 as usize)?;
+        place.mail.lock().clone()
     }
 
     /// Tells that each link that there is has ended, and of none after that.

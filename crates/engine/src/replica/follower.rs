@@ -12,10 +12,11 @@ use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use jindou_model::{NodeId, PredicateId, SnapshotNumber};
-use jindou_store::{History, Snapshot};
+use jindou_store::{History, Snapshot, StoreError};
 use parking_lot::{Condvar, Mutex};
 
 use super::apply::ApplyError;
+use super::device::Stop;
 use super::group::Group;
 use super::lineage::{self, digest};
 use super::link::Link;
@@ -451,9 +452,9 @@ impl Follower {
                 }
                 let taken = AssertUnwindSafe(|| self.take(&inner, event, &mut events));
                 let taken = catch_unwind(taken);
-                let internal = |_| Err("an error inside; the log has its trace".to_owned());
-                if let Err(reason) = taken.unwrap_or_else(internal) {
-                    self.end(reason);
+                let internal = |_| Err("an error inside; the log has its trace".to_owned().into());
+                if let Err(stop) = taken.unwrap_or_else(internal) {
+                    self.end(stop);
                 }
             }
         }
@@ -468,7 +469,7 @@ impl Follower {
         inner: &Arc<Inner>,
         event: Event,
         events: &mut VecDeque<Event>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Stop> {
         if event.is_of_store() && self.ended().is_some() {
             return Ok(());
         }
@@ -483,10 +484,10 @@ impl Follower {
                 self.forget_writes();
                 Ok(())
             }
-            Event::Closed(closed) => self.note_closed(inner, closed),
+            Event::Closed(closed) => Ok(self.note_closed(inner, closed)?),
             Event::History(term, history) => self.keep_history(inner, term, &history),
             Event::GiveUp(after) => self.give_up(inner, after),
-            Event::Prefixes(prefixes) => keep_prefixes(inner, &prefixes),
+            Event::Prefixes(prefixes) => Ok(keep_prefixes(inner, &prefixes)?),
             Event::Written(id, outcome) => {
                 let mut state = self.state.lock();
                 if let Some(write) = state.writes.get_mut(&id) {
@@ -495,12 +496,12 @@ impl Follower {
                 self.changed.notify_all();
                 Ok(())
             }
-            Event::Refused(reason) => self.note_refused(&reason),
+            Event::Refused(reason) => Ok(self.note_refused(&reason)?),
         }
     }
 
     /// Says to the leader of a term what is here.
-    fn begin(&self, inner: &Inner, link: &Arc<Link>, term: u64) -> Result<(), String> {
+    fn begin(&self, inner: &Inner, link: &Arc<Link>, term: u64) -> Result<(), Stop> {
         if let Some(reason) = self.ended() {
             // It is not waited for.
             let _is_there = link.send(&Head::Ended(reason), &[]);
@@ -511,7 +512,7 @@ impl Follower {
             if let Some((log, ticket)) = &writer.last {
                 // The leader takes it for lasting.
                 let synced = log.sync(*ticket);
-                synced.map_err(|error| writer.refused(error).to_string())?;
+                synced.map_err(|error| writer.refused(error))?;
             }
             writer.latest.clone()
         };
@@ -534,15 +535,14 @@ impl Follower {
     }
 
     /// All that is here is a copy of what the leader of a term has.
-    fn keep_history(&self, inner: &Inner, term: u64, history: &History) -> Result<(), String> {
+    fn keep_history(&self, inner: &Inner, term: u64, history: &History) -> Result<(), Stop> {
         let leader = self.state.lock().leader;
         if leader.is_none_or(|(_, now)| now != term) {
             return Ok(());
         }
         let directory = inner.directory.as_ref().expect("a copy is stored");
         if history_of(inner)? != *history {
-            let written = history.write(directory);
-            written.map_err(|error| error.to_string())?;
+            history.write(directory)?;
         }
         {
             let mut state = self.state.lock();
@@ -565,7 +565,7 @@ impl Follower {
     }
 
     /// The leader does not have what is after a snapshot, and no client was told of it.
-    fn give_up(&self, inner: &Inner, after: SnapshotNumber) -> Result<(), String> {
+    fn give_up(&self, inner: &Inner, after: SnapshotNumber) -> Result<(), Stop> {
         let Some(group) = self.group.upgrade() else {
             return Ok(());
         };
@@ -580,11 +580,10 @@ impl Follower {
         let history = history_of(inner)?;
         // What was made alone its clients were told of at once.
         if after < checkpointed.max(group.committed()) || !history.was_led_after(after) {
-            return Err(RefusedCopy::Diverged.told(&self.leader_name()));
+            return Err(RefusedCopy::Diverged.told(&self.leader_name()).into());
         }
         let directory = inner.directory.as_ref().expect("a copy is stored");
-        let given_up = history.giving_up(after).write(directory);
-        given_up.map_err(|error| error.to_string())?;
+        history.giving_up(after).write(directory)?;
         let reason = format!(
             "it has {} transactions that no client was told of and node {} does not have: it gives them up and begins anew",
             last.0 - after.0,
@@ -628,12 +627,12 @@ impl Follower {
         inner: &Arc<Inner>,
         (mut number, mut bytes): (SnapshotNumber, Vec<u8>),
         events: &mut VecDeque<Event>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Stop> {
         let mut last: Option<(SnapshotNumber, Appended)> = None;
         let failed = loop {
             match inner.apply(number, &bytes, self.sealed.load(Relaxed)) {
                 Ok(appended) => last = Some((number, appended)),
-                Err(error) => break Some(error.to_string()),
+                Err(error) => break Some(Stop::from((error, bytes.len()))),
             }
             let follows = |event: &mut Event| matches!(event, Event::Transaction(..));
             let Some(event) = events.pop_front_if(follows) else {
@@ -645,7 +644,7 @@ impl Follower {
             }
         };
         if let Some((number, appended)) = last {
-            inner.publish(appended).map_err(|error| error.to_string())?;
+            inner.publish(appended)?;
             self.tell_applied(number);
             inner.note_transaction();
         }
@@ -693,14 +692,15 @@ impl Follower {
     }
 
     /// Applies nothing any more. Writes that the leader has are answered all the same.
-    fn end(&self, reason: String) {
+    fn end(&self, stop: Stop) {
         let Some(group) = self.group.upgrade() else {
             return;
         };
         if group.ended().is_some() {
             return;
         }
-        group.end(reason.clone());
+        let reason = stop.reason.clone();
+        group.end_at(stop);
         let link = self.state.lock().link.take();
         self.changed.notify_all();
         if let Some(link) = link {
@@ -718,10 +718,9 @@ fn first_write() -> u64 {
 }
 
 /// Who made the transactions of this copy, as far as that is known.
-fn history_of(inner: &Inner) -> Result<History, String> {
+fn history_of(inner: &Inner) -> Result<History, StoreError> {
     let directory = inner.directory.as_ref().expect("a copy is stored");
-    let history = History::read(directory).map_err(|error| error.to_string())?;
-    Ok(history.unwrap_or_default())
+    Ok(History::read(directory)?.unwrap_or_default())
 }
 
 /// Keeps the prefixes that the leader knows, and no others.

@@ -17,6 +17,7 @@ use jindou_replication::{
 use jindou_store::Snapshot;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
+use super::device::{Refusal, Stop};
 use super::follower::Follower;
 use super::keeper::{FirstLeads, Keeper, KeeperError};
 use super::leader::Leader;
@@ -35,6 +36,9 @@ const TICK: Duration = Duration::from_millis(25);
 /// it may have been done: so long the keeper may be away.
 const KEEPER_PATIENCE: Duration = Duration::from_secs(20);
 
+/// How long a node whose device failed leaves it to others to lead: until it has begun anew.
+const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
+
 /// How long a leader that resigns waits for what it has not told clients of yet.
 const FINISHES_WITHIN: Duration = Duration::from_secs(2);
 
@@ -52,6 +56,8 @@ pub(crate) struct Group {
     role: ArcSwap<Role>,
     /// Why nothing is applied any more.
     ended: OnceLock<String>,
+    /// Where that is as the device took no more: it begins anew once it does.
+    refusal: Mutex<Option<Refusal>>,
     /// What came of messages that are not whole, by node.
     pieces: Mutex<BTreeMap<NodeId, Arc<Mutex<Pieces>>>>,
     /// Snapshots in the log that readers do not see yet.
@@ -60,6 +66,8 @@ pub(crate) struct Group {
     current_until: AtomicU64,
     /// A leader has said that it has all that is here.
     is_copy: AtomicBool,
+    /// Nodes that have what readers are to see.
+    in_sync: ArcSwap<Vec<NodeId>>,
     /// The store is to be closed and opened again at once, for this.
     anew: OnceLock<Anew>,
     watch: Mutex<Option<Box<dyn Send>>>,
@@ -127,10 +135,12 @@ impl Group {
             changed: Condvar::new(),
             role: ArcSwap::from_pointee(Role::Follower(Follower::new(inner, &options, weak))),
             ended: OnceLock::new(),
+            refusal: Mutex::default(),
             pieces: Mutex::default(),
             unshown: Mutex::default(),
             current_until: AtomicU64::new(0),
             is_copy: AtomicBool::new(false),
+            in_sync: ArcSwap::default(),
             anew: OnceLock::new(),
             watch: Mutex::default(),
             threads: Mutex::default(),
@@ -182,7 +192,13 @@ impl Group {
     pub(super) fn with(&self, tell: impl FnOnce(&mut Replication, Time)) {
         let mut state = self.state.lock();
         let now = self.now();
+        let version = state.core.known().version;
         tell(&mut state.core, now);
+        let known = state.core.known();
+        if known.version != version {
+            let in_sync = known.configuration.in_sync.iter();
+            self.in_sync.store(Arc::new(in_sync.copied().collect()));
+        }
         let until = match state.core.answering(now) {
             Answering::Current(until) => until,
             Answering::Unsure(until) => until.unwrap_or(Time::ZERO),
@@ -217,8 +233,12 @@ impl Group {
         self.changed.notify_all();
         for (link, action) in at_once {
             match (action, link) {
+                // Where it has ended, the next one begins anew.
+                (AtOnce::Send(said @ Said::Beat(_)), Some(link)) => {
+                    // Not behind a long transaction: who sends that is not silent.
+                    let _is_there = link.send_ahead(&Head::said(&said));
+                }
                 (AtOnce::Send(said), Some(link)) => {
-                    // Where it has ended, the next one begins anew.
                     let _is_there = link.send(&Head::said(&said), &[]);
                 }
                 (AtOnce::Send(_), None) => {}
@@ -352,6 +372,48 @@ impl Group {
             tracing::error!("this copy follows the leader of its cluster no more: {reason}");
         }
         self.changed.notify_all();
+    }
+
+    /// The same, until the device does what it did not do, if that is why.
+    pub(super) fn end_at(&self, stop: Stop) {
+        if let Some(bytes) = stop.refused {
+            let mut refusal = self.refusal.lock();
+            refusal.get_or_insert_with(|| Refusal::new(bytes, &self.options.timing));
+        }
+        self.end(stop.reason);
+    }
+
+    /// Leaves it to another node to lead where the device takes no more here, for good; begins anew where it does again.
+    fn look_after_device(&self) {
+        let Some(inner) = self.inner.upgrade() else {
+            return;
+        };
+        if let Some(reason) = inner.log_failure.get()
+            && self.has_elections
+            && self.ended().is_none()
+        {
+            self.leave_lead(Stop {
+                reason: reason.clone(),
+                refused: Some(0),
+            });
+        }
+        let directory = inner.directory.as_ref().expect("it is stored");
+        let mut refusal = self.refusal.lock();
+        if refusal
+            .as_mut()
+            .is_some_and(|it| it.is_over(directory.path()))
+        {
+            *refusal = None;
+            drop(refusal);
+            tracing::warn!("the device takes what it refused: this copy begins anew");
+            self.begin_anew(Anew::Opened, "its device had no room".to_owned());
+        }
+    }
+
+    /// Does not lead any more, nor follow, for this reason: another node takes its place where one can.
+    fn leave_lead(&self, stop: Stop) {
+        self.with(|core, now| core.resign(now + FOR_EVER));
+        self.end_at(stop);
     }
 
     /// The store is to be closed and opened again.
@@ -508,6 +570,12 @@ impl Group {
         state.core.known().configuration.in_sync.contains(&node)
     }
 
+    /// Whether all of these nodes have what readers are to see, as far as is known here.
+    pub(super) fn are_in_sync(&self, nodes: &[NodeId]) -> bool {
+        let in_sync = self.in_sync.load();
+        nodes.iter().all(|node| in_sync.contains(node))
+    }
+
     /// What all copies agree on, once that is known here.
     pub(super) fn agreement(&self) -> Option<ReplicaAgreement> {
         let state = self.state.lock();
@@ -553,6 +621,7 @@ impl Group {
         loop {
             while self.do_part() {}
             self.with(|core, now| core.tick(now));
+            self.look_after_device();
             let mut state = self.state.lock();
             if state.stopped {
                 return;
@@ -619,7 +688,9 @@ impl Group {
             None => return false,
             Some(Part::Leads(term)) => {
                 if let Err(error) = self.lead(&inner, term) {
-                    self.end(format!("it cannot lead: {error}"));
+                    let Stop { reason, refused } = error.into();
+                    let reason = format!("it cannot lead: {reason}");
+                    self.leave_lead(Stop { reason, refused });
                 }
             }
             Some(Part::Resigns) => {

@@ -1,19 +1,20 @@
-//! How does a message go to another node in pieces that nothing comes between?
+//! How does a message go to another node in pieces, between which none comes but what is sent ahead?
 
 use std::sync::Arc;
 
 use jindou_model::NodeId;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 
 use super::ReplicaWay;
-use super::wire::{Head, pieces};
+use super::wire::{Head, alone, pieces};
 
 /// This node's end of what goes to another one.
 pub(super) struct Link {
     to: NodeId,
     way: Arc<dyn ReplicaWay>,
-    /// Held while the pieces of a message are sent; true once it has ended.
-    sending: Mutex<bool>,
+    /// Held while the pieces of a message are sent.
+    sending: Mutex<()>,
+    has_ended: RwLock<bool>,
 }
 
 impl Link {
@@ -21,7 +22,8 @@ impl Link {
         Self {
             to,
             way: Arc::clone(way),
-            sending: Mutex::new(false),
+            sending: Mutex::default(),
+            has_ended: RwLock::default(),
         }
     }
 
@@ -32,13 +34,22 @@ impl Link {
     /// Sends a message; false once the link has ended.
     pub(super) fn send(&self, head: &Head, body: &[&[u8]]) -> bool {
         let pieces = pieces(head, body);
-        let has_ended = self.sending.lock();
-        let mut pieces = pieces.into_iter();
-        !*has_ended && pieces.all(|piece| self.way.send(self.to, piece))
+        let _in_one = self.sending.lock();
+        pieces.into_iter().all(|piece| {
+            let has_ended = self.has_ended.read();
+            !*has_ended && self.way.send(self.to, piece)
+        })
+    }
+
+    /// Sends a message without a body before those that wait, between the pieces of one; false once the link has ended.
+    pub(super) fn send_ahead(&self, head: &Head) -> bool {
+        let piece = alone(head);
+        let has_ended = self.has_ended.read();
+        !*has_ended && self.way.send_ahead(self.to, piece)
     }
 
     /// Sends nothing any more: what is left of a message is none of the next link's.
     pub(super) fn end(&self) {
-        *self.sending.lock() = true;
+        *self.has_ended.write() = true;
     }
 }

@@ -20,6 +20,7 @@
 mod apply;
 mod catch_up;
 mod copy_wire;
+mod device;
 mod execute;
 mod follower;
 mod forward;
@@ -65,6 +66,10 @@ pub trait ReplicaWay: Send + Sync {
     /// it and the next one has begun. Never waits for that node. It may be called with locks held that
     /// [`Replica::joined`], [`Replica::lost`] and [`Replica::received`] take.
     fn send(&self, to: NodeId, message: Vec<u8>) -> bool;
+
+    /// The same for a message that may overtake others, but none that was sent so: one that is to come in time,
+    /// however much waits before it.
+    fn send_ahead(&self, to: NodeId, message: Vec<u8>) -> bool;
 }
 
 /// Which of several copies of a store a database is, and what that may take.
@@ -226,6 +231,13 @@ impl Replica {
     /// Why it may not.
     pub fn may_answer(&self, within: Duration) -> Result<(), Standing> {
         self.0.may_answer(within)
+    }
+
+    /// Whether all of these nodes have what readers are to see, as far as is known here: a transaction is told of when they
+    /// have it.
+    #[must_use]
+    pub fn are_in_sync(&self, nodes: &[NodeId]) -> bool {
+        self.0.are_in_sync(nodes)
     }
 
     /// Whether the store is to be closed and opened again, and why. Until then it answers nothing.

@@ -17,6 +17,8 @@ const PIECE_BYTES: usize = 8 << 20;
 /// The first byte of a piece.
 const MORE: u8 = 0;
 const LAST: u8 = 1;
+/// That of a whole message, which may come between the pieces of another one.
+const ALONE: u8 = 2;
 
 /// What begins a message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -256,6 +258,15 @@ pub(super) fn pieces(head: &Head, body: &[&[u8]]) -> Vec<Vec<u8>> {
     pieces
 }
 
+/// A message without a body as a piece that may go between those of others.
+pub(super) fn alone(head: &Head) -> Vec<u8> {
+    let mut pieces = pieces(head, &[]);
+    assert_eq!(pieces.len(), 1, "only what is short goes ahead");
+    let mut piece = pieces.remove(0);
+    piece[0] = ALONE;
+    piece
+}
+
 /// A message that came whole.
 #[derive(Debug, PartialEq)]
 pub(super) struct Message {
@@ -282,6 +293,9 @@ impl Pieces {
         };
         if self.0.len() + bytes.len() > most_bytes {
             return Err(format!("a message has more than {most_bytes} bytes"));
+        }
+        if *kind == ALONE {
+            return Message::read(bytes.to_vec()).map(Some);
         }
         self.0.extend_from_slice(bytes);
         match *kind {
@@ -328,11 +342,15 @@ mod tests {
         assert_eq!(pieces.len(), 3);
         let mut together = Pieces::default();
         let mut found = Vec::new();
+        let short = Head::Applied { number: 3 };
         for piece in pieces {
             assert!(piece.len() <= PIECE_BYTES + 1);
+            found.extend(together.add(&alone(&short), 1 << 30).expect("it is sound"));
             found.extend(together.add(&piece, 1 << 30).expect("it is sound"));
         }
-        assert_eq!(found, [Message { head, body }]);
+        assert_eq!(found.pop(), Some(Message { head, body }));
+        let short = |message: &Message| message.head == short && message.body.is_empty();
+        assert!(found.len() == 3 && found.iter().all(short));
     }
 
     #[test]

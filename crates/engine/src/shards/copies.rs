@@ -38,14 +38,22 @@ impl ByMember {
 
     fn send(&self, to: NodeId, mut message: Vec<u8>, kind: u8) -> bool {
         message.push(kind);
-        let member = self.0.lock().upgrade();
-        member.is_some_and(|member| member.send(to, message))
+        self.member().is_some_and(|member| member.send(to, message))
+    }
+
+    fn member(&self) -> Option<Arc<Member>> {
+        self.0.lock().upgrade()
     }
 }
 
 impl ReplicaWay for ByMember {
     fn send(&self, to: NodeId, message: Vec<u8>) -> bool {
         Self::send(self, to, message, OF_REPLICA)
+    }
+
+    fn send_ahead(&self, to: NodeId, mut message: Vec<u8>) -> bool {
+        message.push(OF_REPLICA);
+        (self.member()).is_some_and(|member| member.send_ahead(to, message))
     }
 }
 

@@ -138,8 +138,16 @@ impl Membership {
         self.stands_in && graph.snapshot.base().node_part().is_none()
     }
 
+    /// Whether all nodes that hold shards have what readers are to see: one that still catches up would have queries wait
+    /// for it.
+    fn are_in_sync(&self) -> bool {
+        let replica = self.place.replica.as_ref();
+        let holding = self.member.map().holding_nodes();
+        replica.is_none_or(|replica| replica.are_in_sync(holding))
+    }
+
     /// A graph for a query, as [`Membership::seen`]; none if this node answers it alone: it can, and `should`, another
-    /// node is away, the list of nodes changes, or the shards of a base that was merged are being cut.
+    /// node is away or catches up, the list of nodes changes, or the shards of a base that was merged are being cut.
     ///
     /// # Errors
     /// As [`Membership::seen`], and [`EngineError::NotFollowing`] of a copy that may not answer.
@@ -152,7 +160,8 @@ impl Membership {
         if !self.can_answer_alone(graph) {
             return self.seen(graph, class).map(Some);
         }
-        if should || self.is_ending.load(Ordering::SeqCst) || !self.member.is_complete() {
+        let has_others = self.member.is_complete() && self.are_in_sync();
+        if should || self.is_ending.load(Ordering::SeqCst) || !has_others {
             self.snapshots.check_that_it_may_answer()?;
             return Ok(None);
         }

@@ -2,7 +2,7 @@
 
 use jindou_engine::Database;
 
-use crate::faults::usage;
+use crate::usage;
 use crate::{config, store};
 
 const TEXT_BYTES: usize = 20_000;

@@ -1,7 +1,7 @@
 //! A folder that fails as asked: no space, syncs that fail, and a stop at some operation.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::io::{self, Write};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -67,9 +67,17 @@ impl Faults {
     }
 }
 
+/// Tells the test something.
+pub(crate) fn say(text: &str) {
+    let line = format!("\n@ {text}\n");
+    let mut out = std::io::stdout().lock();
+    // Nobody listens once the test has ended.
+    let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
+}
+
 /// Says so and never returns: whoever reads it kills the process.
 fn stop() -> ! {
-    crate::kills::say("stopped");
+    say("stopped");
     loop {
         std::thread::park();
     }
@@ -190,15 +198,4 @@ impl LogFile for FaultyFile {
         }
         self.file.sync()
     }
-}
-
-/// The bytes of all files of a store, and how many there are.
-pub(crate) fn usage(location: &Path) -> (usize, u64) {
-    let names = crate::names(location);
-    let bytes = names.iter().map(|name| {
-        std::fs::metadata(location.join(name))
-            .expect("it is there")
-            .len()
-    });
-    (names.len(), bytes.sum())
 }

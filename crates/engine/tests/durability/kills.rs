@@ -10,7 +10,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{BufRead as _, BufReader, ErrorKind, Write as _};
+use std::io::{BufRead as _, BufReader, ErrorKind};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ use std::time::Duration;
 use jindou_engine::ingest::{Format, Progress, Source};
 use jindou_engine::{Config, Database, EngineError, LoadOptions, QueryResults, StoreError};
 
-use crate::faults::Faults;
+use crate::faults::{Faults, say};
 use crate::random_requests::half;
 use crate::{Random, environment, names};
 
@@ -66,14 +66,6 @@ impl Known {
 const LOADS: usize = WRITERS;
 const LINES: u64 = 40;
 const INTEGER: &str = "http://www.w3.org/2001/XMLSchema#integer";
-
-/// Tells the test something.
-pub(crate) fn say(text: &str) {
-    let line = format!("\n@ {text}\n");
-    let mut out = std::io::stdout().lock();
-    // Nobody listens once the test has ended.
-    let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
-}
 
 fn fail(text: &str) -> ! {
     say(&format!("bad {text}"));

@@ -126,3 +126,14 @@ fn a_second_checkpoint_without_a_transaction_between_keeps_the_first_one() {
         [0, 1, 2]
     );
 }
+
+/// The bytes of all files of a store, and how many there are.
+fn usage(location: &Path) -> (usize, u64) {
+    let names = names(location);
+    let bytes = names.iter().map(|name| {
+        std::fs::metadata(location.join(name))
+            .expect("it is there")
+            .len()
+    });
+    (names.len(), bytes.sum())
+}

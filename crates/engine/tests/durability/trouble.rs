@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use jindou_engine::{Config, Database, EngineError, Failure};
 
-use crate::faults::{Faults, usage};
-use crate::{config, mark, marks, store};
+use crate::faults::Faults;
+use crate::{config, mark, marks, store, usage};
 
 fn faulty() -> (Arc<Faults>, Config) {
     let faults = Faults::new();

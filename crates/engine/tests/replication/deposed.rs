@@ -8,13 +8,13 @@ use jindou_engine::{Config, Database, EngineError, MergePolicy};
 use crate::contents::contents;
 use crate::net::{Cluster, LONG};
 
-fn insert(database: &Database, number: u64) -> Result<(), EngineError> {
+pub(crate) fn insert(database: &Database, number: u64) -> Result<(), EngineError> {
     let text = format!("INSERT DATA {{ <http://e/s{number}> <http://e/p> \"{number}\" }}");
     database.update(&text).map(|_| ())
 }
 
 /// Waits until something is so, while nodes that are to begin anew do.
-fn wait(cluster: &mut Cluster, what: &str, is_so: impl Fn(&Cluster) -> bool) {
+pub(crate) fn wait(cluster: &mut Cluster, what: &str, is_so: impl Fn(&Cluster) -> bool) {
     let begun = Instant::now();
     while !is_so(cluster) {
         cluster.begin_anew();
@@ -25,7 +25,7 @@ fn wait(cluster: &mut Cluster, what: &str, is_so: impl Fn(&Cluster) -> bool) {
 }
 
 /// Whether all nodes are in sync.
-fn are_in_sync(cluster: &Cluster) -> bool {
+pub(crate) fn are_in_sync(cluster: &Cluster) -> bool {
     let Some(leader) = cluster.leads() else {
         return false;
     };

@@ -5,6 +5,10 @@
 #[path = "../durability/contents.rs"]
 mod contents;
 mod deposed;
+mod device;
+#[allow(dead_code, reason = "shared with tests that use more of it")]
+#[path = "../durability/faults.rs"]
+mod faults;
 mod net;
 mod random;
 #[allow(dead_code, reason = "shared with tests that use more of it")]

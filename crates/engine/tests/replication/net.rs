@@ -14,6 +14,7 @@ use jindou_engine::{
 };
 
 use crate::Random;
+use crate::faults::Faults;
 
 /// Nothing that a test waits for takes so long.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
@@ -27,10 +28,30 @@ const QUICK: Timing = Timing {
     wait: Duration::from_secs(10),
 };
 
+/// Messages on their way from one node to another.
+#[derive(Default)]
+struct Queue {
+    in_order: VecDeque<Vec<u8>>,
+    /// Those that may overtake them.
+    ahead: VecDeque<Vec<u8>>,
+}
+
+impl Queue {
+    fn is_empty(&self) -> bool {
+        self.in_order.is_empty() && self.ahead.is_empty()
+    }
+
+    fn take(&mut self, random: &mut Random) -> Option<Vec<u8>> {
+        let is_ahead = self.in_order.is_empty() || random.below(2) == 0;
+        let ahead = is_ahead.then(|| self.ahead.pop_front()).flatten();
+        ahead.or_else(|| self.in_order.pop_front())
+    }
+}
+
 /// What is on its way, by sender and receiver.
 #[derive(Default)]
 struct State {
-    queues: BTreeMap<(u32, u32), VecDeque<Vec<u8>>>,
+    queues: BTreeMap<(u32, u32), Queue>,
     /// Links that are up, each by its two nodes, the lower one first.
     up: BTreeSet<(usize, usize)>,
     /// Nodes that nothing is delivered to or from.
@@ -71,7 +92,18 @@ impl ReplicaWay for Way {
             return false;
         }
         let queue = state.queues.entry((self.here, to.0)).or_default();
-        queue.push_back(message);
+        queue.in_order.push_back(message);
+        self.shared.changed.notify_all();
+        true
+    }
+
+    fn send_ahead(&self, to: NodeId, message: Vec<u8>) -> bool {
+        let mut state = lock(&self.shared.state);
+        if !state.up.contains(&link(self.here, to.0)) {
+            return false;
+        }
+        let queue = state.queues.entry((self.here, to.0)).or_default();
+        queue.ahead.push_back(message);
         self.shared.changed.notify_all();
         true
     }
@@ -166,7 +198,7 @@ fn next(state: &mut State, random: &mut Random) -> Option<((u32, u32), Vec<u8>)>
         return None;
     }
     let pair = full[random.below(full.len() as u64) as usize];
-    let mut message = state.queues.get_mut(&pair)?.pop_front()?;
+    let mut message = state.queues.get_mut(&pair)?.take(random)?;
     if state.damaged > 0 && random.below(state.damaged) == 0 {
         let place = random.below(message.len() as u64) as usize;
         message[place] ^= 1 << random.below(8);
@@ -217,6 +249,8 @@ pub(crate) struct Cluster {
     options: Box<dyn Fn(&mut ReplicaOptions) + Sync>,
     /// Any node may lead: who does is kept here.
     kept: Option<Arc<Kept>>,
+    /// What befalls the devices of the nodes.
+    faults: Vec<Arc<Faults>>,
 }
 
 /// What all nodes that may lead agree on.
@@ -355,6 +389,7 @@ impl Cluster {
             policy: eager(),
             options: Box::new(options),
             kept,
+            faults: (0..nodes).map(|_| Faults::new()).collect(),
         };
         (0..nodes).for_each(|node| cluster.open(node));
         cluster
@@ -368,11 +403,17 @@ impl Cluster {
         self.folder.join(format!("node{node}"))
     }
 
+    /// What befalls the device of a node.
+    pub(crate) fn faults(&self, node: usize) -> &Faults {
+        &self.faults[node]
+    }
+
     /// Opens a node, and makes its links.
     pub(crate) fn open(&mut self, node: usize) {
         let mut config = Config::default();
         config.merge = self.policy;
         config.is_replicated = true;
+        self.faults[node].configure(&mut config);
         let database = Database::open(&self.location(node), config).expect("the store is whole");
         let way = Way {
             here: node as u32,
@@ -494,7 +535,7 @@ impl Cluster {
             windows.any(|window| window == text.as_bytes())
         };
         let mut state = lock(&self.net.shared.state);
-        while !(state.queues.get(&pair)).is_some_and(|queue| queue.iter().any(has_text)) {
+        while !(state.queues.get(&pair)).is_some_and(|queue| queue.in_order.iter().any(has_text)) {
             let waited = self.net.shared.changed.wait_timeout(state, LONG);
             let (now, timeout) = waited.expect("nobody panicked");
             assert!(!timeout.timed_out(), "no message from {from} to {to}");

@@ -194,6 +194,10 @@ impl ReplicaWay for Nowhere {
     fn send(&self, _: NodeId, _: Vec<u8>) -> bool {
         false
     }
+
+    fn send_ahead(&self, _: NodeId, _: Vec<u8>) -> bool {
+        false
+    }
 }
 
 #[test]

@@ -234,6 +234,10 @@ impl ReplicaWay for Alone {
     fn send(&self, _: NodeId, _: Vec<u8>) -> bool {
         false
     }
+
+    fn send_ahead(&self, _: NodeId, _: Vec<u8>) -> bool {
+        false
+    }
 }
 
 /// Where a copy goes; something is done when its first bytes come.

@@ -146,7 +146,8 @@ struct Way {
     is_cut: bool,
     /// Grows with each link.
     epoch: u64,
-    last_arrival: Duration,
+    /// When the last message arrives, of those in order and of beats, which overtake these.
+    last_arrivals: [Duration; 2],
 }
 
 #[derive(Clone, Debug)]
@@ -585,8 +586,10 @@ impl World {
         if !way.is_up || way.is_cut {
             return;
         }
-        let arrival = (now + delay).max(way.last_arrival);
-        way.last_arrival = arrival;
+        let is_beat = matches!(said, Said::Core(Message::Beat(_)));
+        let last = &mut way.last_arrivals[usize::from(is_beat)];
+        let arrival = (now + delay).max(*last);
+        *last = arrival;
         let epoch = way.epoch;
         self.plan(
             arrival - now,
