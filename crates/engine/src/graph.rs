@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jindou_exec::{Catalogue, GraphSource, Keys, TermSource, TextOrder};
 use jindou_model::{
-    Cursor, Direction, GraphRef, IdEpoch, IdRanges, Lists, Membership, Pattern, Precision,
+    Cursor, Direction, EndsAsked, GraphRef, IdEpoch, IdRanges, KindCount, Lists, Membership, Pattern, Precision,
     PredicateId, TermId, TermKind, TextPlace, Unavailable, Visit, inline, key,
 };
 use jindou_plan::{SegmentStatistics, Statistics};
@@ -160,6 +160,14 @@ impl Catalogue for StoredGraph {
 
     fn edges(&self, graph: GraphRef<'_>, predicate: PredicateId) -> Option<u64> {
         self.snapshot.edges(graph, predicate)
+    }
+
+    fn count_ends(
+        &self,
+        asked: &EndsAsked<'_>,
+        poll: &mut dyn FnMut(usize) -> bool,
+    ) -> Option<Vec<KindCount>> {
+        self.snapshot.count_ends(asked, poll)
     }
 }
 

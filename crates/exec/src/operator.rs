@@ -188,6 +188,11 @@ impl<'a> Builder<'a> {
         self.hidden
     }
 
+    /// True inside a plan of which variables have values from the start.
+    pub(crate) fn has_given(&self) -> bool {
+        self.given.is_some()
+    }
+
     /// The variables of the plan.
     pub(crate) fn variables(&self) -> impl Iterator<Item = Var> + use<> {
         (0..self.variables as u16).map(Var)
@@ -281,14 +286,19 @@ impl<'a> Builder<'a> {
                     let is_ready = |forks: &Arc<dyn Forks>| is_made_ready(steps, rows, &**forks);
                     cx.forks.as_ref().is_some_and(is_ready) && !stays_here(steps)
                 };
-                let forked = self.forked.filter(may_go_on);
+                let of_counts = |input: &&Node| matches!(input.operator, Planned::EndCounts(_));
+                let counts = input.as_deref().filter(of_counts);
+                let forked = self.forked.filter(may_go_on).filter(|_| counts.is_none());
                 if let (Some(parallel), None) = (self.parallel, forked)
                     && let Some(shared) = parallel.explore(node, needed, self.width, counted)?
                 {
                     return Ok(shared);
                 }
                 let before = steps::needed_before(steps, needed);
+                // The steps behind counts take or leave all rows that one stands for.
+                self.counted = counted && counts.is_some();
                 let input = input.as_deref().map(|input| self.node(input, &before));
+                self.counted = false;
                 let input = input.transpose()?;
                 let Some(cx) = forked else {
                     return self.last_steps(input, steps, needed, counted);
@@ -298,7 +308,7 @@ impl<'a> Builder<'a> {
                 let own = self.chain(input, steps, needed, counted, Some(place))?;
                 return Ok(join.with(own));
             }
-            Planned::Project { .. } | Planned::Materialized { .. } => {
+            Planned::Project { .. } | Planned::Materialized { .. } | Planned::EndCounts(_) => {
                 self.counted = counted;
                 operators::build(self, &node.operator, needed)?
             }
@@ -533,6 +543,7 @@ fn count_hidden(node: &Node) -> usize {
         Planned::Minus { left, right, .. } => count_hidden(left) + count_hidden(right),
         Planned::Union(inputs) => inputs.iter().map(count_hidden).sum(),
         Planned::Materialized { .. } => 0,
+        Planned::EndCounts(planned) => count_hidden(&planned.general),
         Planned::EachGraph { input, .. }
         | Planned::Group { input, .. }
         | Planned::OrderBy { input, .. }

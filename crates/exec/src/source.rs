@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use jindou_model::{
-    Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Pattern, Precision, PredicateId,
+    Cursor, Direction, EndsAsked, GraphRef, IdRanges, KindCount, Lists, Membership, Pattern, Precision, PredicateId,
     TermId, Unavailable, Visit,
 };
 
@@ -203,6 +203,16 @@ pub trait Catalogue: Send + Sync {
     /// Number of edges of a predicate in a graph; `None` where that is not counted.
     fn edges(&self, graph: GraphRef<'_>, predicate: PredicateId) -> Option<u64>;
 
+    /// Counts the terms at one end of edges, or these edges, by kind, without a look at each edge; `None` where it
+    /// cannot, and once `poll` says so, which is told now and then how many bytes are held.
+    fn count_ends(
+        &self,
+        _asked: &EndsAsked<'_>,
+        _poll: &mut dyn FnMut(usize) -> bool,
+    ) -> Option<Vec<KindCount>> {
+        None
+    }
+
     /// When a triple (subject, predicate, object) came last of those in windows of streams, in
     /// milliseconds; `None` if no window has it, as in a graph without any.
     fn time_of(&self, _triple: [TermId; 3]) -> Option<i64> {
@@ -257,6 +267,14 @@ impl<T: Catalogued> Catalogue for T {
 
     fn edges(&self, graph: GraphRef<'_>, predicate: PredicateId) -> Option<u64> {
         self.catalogue().edges(graph, predicate)
+    }
+
+    fn count_ends(
+        &self,
+        asked: &EndsAsked<'_>,
+        poll: &mut dyn FnMut(usize) -> bool,
+    ) -> Option<Vec<KindCount>> {
+        self.catalogue().count_ends(asked, poll)
     }
 
     fn time_of(&self, triple: [TermId; 3]) -> Option<i64> {

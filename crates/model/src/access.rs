@@ -86,6 +86,40 @@ pub struct Lists<'a> {
     pub keys: &'a [TermId],
 }
 
+/// What is counted of the ends of edges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Counted {
+    /// Each term once, however many edges it has.
+    Terms,
+    /// The edges.
+    Edges,
+}
+
+/// The terms at one end of edges, to be counted.
+#[derive(Clone, Copy, Debug)]
+pub struct EndsAsked<'a> {
+    /// Where the edges are.
+    pub graph: GraphRef<'a>,
+    /// Their predicate; any without one.
+    pub predicate: Option<PredicateId>,
+    /// Which end: `Out` for subjects, `In` for objects.
+    pub direction: Direction,
+    /// The terms or the edges.
+    pub counted: Counted,
+    /// Those of each kind by themselves; all together otherwise.
+    pub by_kind: bool,
+}
+
+/// How many terms of one kind, or edges with such an end, there are. A kind is that of IRIs, of blank nodes, or of
+/// the literals of one datatype and one language; one kind may be told in several pieces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KindCount {
+    /// One of the terms of that kind; `NONE` where all are counted together.
+    pub term: TermId,
+    /// How many, one at least.
+    pub count: u64,
+}
+
 /// A quad pattern: what is known of subject, predicate and object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pattern {

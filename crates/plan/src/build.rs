@@ -180,6 +180,7 @@ impl Numbering<'_> {
                 }
             }
             Operator::Materialized { .. } => {}
+            Operator::EndCounts(planned) => self.node(&mut planned.general),
             Operator::Union(inputs) => {
                 for input in inputs {
                     self.node(input);

@@ -7,13 +7,13 @@ use std::fmt::Write as _;
 use std::iter;
 use std::time::Duration;
 
-use jindou_model::Direction;
+use jindou_model::{Counted, Direction};
 use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{Term, TermRef};
 
 use crate::expression::{Aggregate, AggregateFunction, Arithmetic, Comparison, Expression};
 use crate::physical::{
-    ConstId, Form, Node, Operator, OrderKey, Outcome, PathExpression, Plan, PlannedStep,
+    ConstId, EndCounts, Form, Node, Operator, OrderKey, Outcome, PathExpression, Plan, PlannedStep,
     Requirement, Scope, Side, Slot, Step, TemplateSlot, Var,
 };
 use crate::stack::NoStack;
@@ -248,6 +248,7 @@ impl Tree<'_> {
                 return;
             }
             Operator::Materialized { .. } => ("solutions that are kept".to_owned(), Vec::new()),
+            Operator::EndCounts(planned) => (self.end_counts(planned), vec![&planned.general]),
             Operator::Union(inputs) => ("union".to_owned(), inputs.iter().collect()),
             Operator::Group {
                 input,
@@ -295,6 +296,30 @@ impl Tree<'_> {
         for input in inputs {
             self.node(input, depth + 1);
         }
+    }
+
+    fn end_counts(&self, planned: &EndCounts) -> String {
+        let what = match planned.counted {
+            Counted::Terms => "terms",
+            Counted::Edges => "triples",
+        };
+        let end = match planned.direction {
+            Direction::Out => "subject",
+            Direction::In => "object",
+        };
+        let mut text = format!("counted {what} by {end} {}", self.var(planned.end));
+        if planned.by_kind {
+            text.push_str(", by kind");
+        }
+        match planned.predicate {
+            Some(Slot::Const(id)) => text += &format!(", of {}", self.constant(id)),
+            Some(Slot::Var(var)) => text += &format!(", of each {}", self.var(var)),
+            None => {}
+        }
+        if let Scope::Graph(graph) = planned.scope {
+            text += &format!(", in {}", self.slot(graph));
+        }
+        text + "; otherwise"
     }
 
     fn steps(&mut self, steps: &[PlannedStep], depth: usize) {

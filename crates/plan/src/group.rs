@@ -120,7 +120,10 @@ impl<'a> Grouper<'a> {
         } = pattern
         {
             let certain_inside = &inner.certain();
-            let inner = self.alone(inner);
+            let (inner, aggregates) = match self.counted_ends(inner, by, aggregates) {
+                Some(counted) => counted,
+                None => (self.alone(inner), counting_rows(aggregates, certain_inside)),
+            };
             let (cost, input_rows) = (inner.cost, inner.rows);
             // Groups are fewer than rows; how much fewer is not known.
             let rows = if by.is_empty() {
@@ -131,7 +134,7 @@ impl<'a> Grouper<'a> {
             let operator = Operator::Group {
                 input: Box::new(inner.into_node()),
                 by: by.clone(),
-                aggregates: counting_rows(aggregates, certain_inside),
+                aggregates,
             };
             return self.rows_of(
                 node(operator, rows),

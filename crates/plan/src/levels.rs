@@ -34,6 +34,7 @@ pub(crate) fn levels(node: &Node) -> usize {
         }
         Operator::Union(inputs) => most(inputs.iter().map(levels)),
         Operator::Materialized { .. } => 0,
+        Operator::EndCounts(planned) => levels(&planned.general),
         Operator::Group {
             input, aggregates, ..
         } => {

@@ -21,6 +21,7 @@ mod convert_group;
 mod convert_path;
 mod convert_select;
 mod counted;
+mod end_counts;
 mod error;
 mod estimate_path;
 mod existence;

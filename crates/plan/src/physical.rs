@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::mem;
 use std::sync::{Arc, OnceLock};
 
-use jindou_model::{Direction, TermId};
+use jindou_model::{Counted, Direction, TermId};
 use oxrdf::{NamedNode, Term};
 use serde::{Deserialize, Serialize};
 
@@ -448,6 +448,8 @@ pub enum Operator {
         /// Columns.
         vars: Vec<Var>,
     },
+    /// The ends of one triple pattern by kind, from what is counted of the graph.
+    EndCounts(Box<EndCounts>),
     /// The rows of each input in turn; a variable that an input lacks is unbound.
     Union(Vec<Node>),
     /// Groups by the values of `by` (no variable: one group, also of no rows).
@@ -494,6 +496,34 @@ pub enum Operator {
         /// Rows to pass.
         limit: Option<usize>,
     },
+}
+
+/// The terms at one end of a triple pattern whose ends are variables, or its solutions, by kind: IRIs, blank nodes, and
+/// the literals of each datatype and language.
+///
+/// A row for each kind, perhaps for each predicate, with one of its terms in place of all: what reads it looks at
+/// nothing that differs among those of a kind. It stands for as many rows as there are terms, or solutions, of that
+/// kind; where all kinds are counted together it binds no term. Where the graph has not counted them, the rows are those
+/// of `general`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EndCounts {
+    /// The variable at that end.
+    pub end: Var,
+    /// The predicate: a constant, or a variable that each row binds; any without one, and then a term that several
+    /// predicates share is one term.
+    pub predicate: Option<Slot>,
+    /// `Out`: the end is the subject. `In`: it is the object.
+    #[serde(with = "fields::direction")]
+    pub direction: Direction,
+    /// Which graph: the default graph, or a constant.
+    pub scope: Scope,
+    /// What there are as many rows of.
+    #[serde(with = "fields::counted")]
+    pub counted: Counted,
+    /// Kinds are told apart.
+    pub by_kind: bool,
+    /// Finds the same terms, each once, or the solutions.
+    pub general: Node,
 }
 
 /// A SPARQL endpoint and what is asked of it (SPARQL 1.1 Federated Query).

@@ -183,6 +183,22 @@ impl Domain {
         }
     }
 
+    /// Calls `visit` with the keys in order, as many at once as follow one another: the first, how many, and the row
+    /// of the first.
+    pub(crate) fn for_each_stretch(&self, visit: &mut dyn FnMut(TermId, usize, usize)) {
+        for part in &self.parts {
+            part.for_each_stretch(&mut |strides, count, row| {
+                if part.stride_bits == 0 {
+                    return visit(TermId::from_raw(part.nth(strides)), count, row);
+                }
+                for place in 0..count {
+                    let id = part.nth(strides + place as u64);
+                    visit(TermId::from_raw(id), 1, row + place);
+                }
+            });
+        }
+    }
+
     /// The keys that are no vertices, those in `within` where that is given, as ranges of ids;
     /// costs as many ranges as there are runs of keys, and the words of bitmaps between.
     #[must_use]
@@ -512,6 +528,35 @@ impl Part {
             .div_ceil(1 << self.stride_bits)
     }
 
+    /// Calls `visit` with each run of keys: its strides behind the first key, its length and its first row.
+    fn for_each_stretch(&self, visit: &mut dyn FnMut(u64, usize, usize)) {
+        match &self.keys {
+            Keys::Dense => visit(0, self.len, self.row),
+            Keys::Bitmap(words) => {
+                let words: &[u64] = words.as_slice();
+                for (index, word) in words.iter().enumerate() {
+                    let mut bits = *word as u32;
+                    let mut row = self.row + (word >> 32) as usize;
+                    while bits != 0 {
+                        let at = bits.trailing_zeros();
+                        let count = (bits >> at).trailing_ones();
+                        visit(index as u64 * WORD_IDS + u64::from(at), count as usize, row);
+                        row += count as usize;
+                        bits = match at + count {
+                            32.. => 0,
+                            behind => bits >> behind << behind,
+                        };
+                    }
+                }
+            }
+            Keys::Sorted(column) => {
+                for place in 0..column.len() {
+                    visit(self.strides_to(column.get(place)), 1, self.row + place);
+                }
+            }
+        }
+    }
+
     /// Adds the keys in `window`, which lies between the first and the one behind the last.
     fn add_ranges(&self, window: (u64, u64), ranges: &mut IdRanges) {
         let (first, end) = window;
@@ -744,6 +789,13 @@ mod tests {
         let mut seen = Vec::new();
         domain.for_each(&mut |id| seen.push(id.raw()));
         assert_eq!(seen, keys);
+        let (mut stretched, stride) = (Vec::new(), |id: TermId| shards.stride_bits(id.kind()));
+        domain.for_each_stretch(&mut |first, count, row| {
+            assert_eq!(row, stretched.len());
+            assert!(count == 1 || stride(first) == 0);
+            stretched.extend((0..count as u64).map(|place| first.raw() + place));
+        });
+        assert_eq!(stretched, keys);
         let mut asked: Vec<u64> = keys
             .iter()
             .flat_map(|k| [-9, -8, -1, 0, 1, 4, 8, 64].map(|far| k.saturating_add_signed(far)))

@@ -17,7 +17,7 @@ use crate::node_part::SegmentCounts;
 use crate::segment::{Segment, expand_one};
 
 /// Which layer of a base.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum LayerKind {
     /// The default graph.

@@ -20,6 +20,7 @@ mod homes;
 mod identity;
 mod image;
 mod kind_column;
+mod kind_counts;
 mod later_order;
 mod layer;
 mod layout;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use jindou_exec::{Catalogue, GraphSource};
 use jindou_model::{
-    Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Pattern, Precision, PredicateId,
-    TermId, TermKind, Unavailable, Visit,
+    Cursor, Direction, EndsAsked, GraphRef, IdRanges, KindCount, Lists, Membership, Pattern,
+    Precision, PredicateId, TermId, TermKind, Unavailable, Visit,
 };
 use jindou_store::window::{Bounds, RingSnapshot, Window};
 
@@ -149,6 +149,17 @@ impl Catalogue for WindowedGraph {
 
     fn named_quads(&self, predicate: PredicateId) -> Option<u64> {
         self.stored.named_quads(predicate)
+    }
+
+    fn count_ends(
+        &self,
+        asked: &EndsAsked<'_>,
+        poll: &mut dyn FnMut(usize) -> bool,
+    ) -> Option<Vec<KindCount>> {
+        match self.target(asked.graph) {
+            Target::Stored(graph) => self.stored.count_ends(&EndsAsked { graph, ..*asked }, poll),
+            Target::Window(_) | Target::Both(_) => None,
+        }
     }
 
     fn edges(&self, graph: GraphRef<'_>, predicate: PredicateId) -> Option<u64> {

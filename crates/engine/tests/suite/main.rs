@@ -19,6 +19,7 @@ mod continuous_survival;
 #[cfg(target_os = "linux")]
 mod copied_anew;
 mod counted;
+mod counted_ends;
 mod damaged_store;
 mod dealt_terms;
 mod endpoint;

@@ -198,6 +198,7 @@ fn needs_its_node(node: &Node) -> bool {
         } => needs_its_node(left) || needs_its_node(right) || stays_here(marks),
         Operator::Minus { left, right, .. } => needs_its_node(left) || needs_its_node(right),
         Operator::Union(inputs) => inputs.iter().any(needs_its_node),
+        Operator::EndCounts(planned) => needs_its_node(&planned.general),
         Operator::EachGraph { input, .. }
         | Operator::Group { input, .. }
         | Operator::OrderBy { input, .. }

@@ -3,6 +3,7 @@
 mod dedup;
 mod distinct;
 mod each_graph;
+mod end_counts;
 mod group;
 mod join;
 mod kept;
@@ -157,6 +158,7 @@ pub(crate) fn build(
             let width = builder.width();
             Box::new(materialized::Materialized::new(rows, vars, wanted, width))
         }
+        Planned::EndCounts(planned) => end_counts::build(builder, planned, needed)?,
         Planned::Union(inputs) => Box::new(Concatenation {
             inputs: inputs
                 .iter()

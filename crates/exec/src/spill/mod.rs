@@ -159,6 +159,7 @@ fn count(node: &Node, threads: u64, copies: u64) -> u64 {
         }
         Planned::Union(inputs) => inputs.iter().map(below).sum(),
         Planned::Materialized { .. } => 0,
+        Planned::EndCounts(planned) => below(&planned.general),
         // Rows that are found again must be put in order again, where they had one.
         Planned::Distinct { input } => 2 * copies + below(input),
         Planned::Group {

@@ -29,7 +29,7 @@ pub(crate) use exists::is_volatile;
 pub(crate) use feed::Feed;
 pub(crate) use filter::{ExtendRows, FilterRows};
 pub(crate) use graphs::{is_named_graph, named_graphs};
-pub(crate) use scope::Graph;
+pub(crate) use scope::{Graph, Place};
 pub(crate) use undecided::Undecided;
 
 use undecided::Portion;

@@ -302,9 +302,8 @@ impl Table {
         self.with_columns(count, keep, |column| column.repeat(row, count))
     }
 
-    /// Keeps the given rows, which rise.
+    /// Keeps the given rows, which rise; of a row that stands for several, all of these.
     pub fn retain_rows(&mut self, rows: &[u32]) {
-        self.assert_single();
         if rows.len() == self.rows {
             return;
         }

@@ -36,6 +36,23 @@ pub(crate) mod direction {
     }
 }
 
+/// What is counted: true for terms.
+pub(crate) mod counted {
+    use jindou_model::Counted;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(counted: &Counted, to: S) -> Result<S::Ok, S::Error> {
+        (*counted == Counted::Terms).serialize(to)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Counted, D::Error> {
+        Ok(match bool::deserialize(from)? {
+            true => Counted::Terms,
+            false => Counted::Edges,
+        })
+    }
+}
+
 /// An IRI, as its text.
 pub(crate) mod iri {
     use oxrdf::NamedNode;

@@ -92,6 +92,7 @@ fn node(of: &Node) -> Checked {
         }
         Operator::Materialized { .. } => expect(false, "rows that are given with an execution"),
         Operator::Union(inputs) => inputs.iter().try_for_each(node),
+        Operator::EndCounts(planned) => node(&planned.general),
         Operator::Group {
             input, aggregates, ..
         } => {

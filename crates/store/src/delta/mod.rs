@@ -10,6 +10,7 @@ mod arrange;
 mod changed;
 mod content;
 mod each;
+mod ends;
 mod extents;
 mod graph_sets;
 mod graphs;
@@ -55,6 +56,7 @@ use crate::LayerKind;
 use content::ContentVersions;
 use named::NamedDelta;
 use paged::Paged;
+pub(crate) use ends::EndCounts;
 pub(crate) use part::Difference;
 use segment::SegmentDelta;
 

@@ -59,6 +59,7 @@ impl Rebase {
             terms: Arc::new(terms),
             versions: AtomicU64::new(before.versions.load(Ordering::Relaxed)),
             sets: Default::default(),
+            end_counts: Default::default(),
             graph_sets: GraphSetCache::default(),
             number: before.number,
         };

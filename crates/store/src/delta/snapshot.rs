@@ -12,7 +12,7 @@ use super::pending::PendingTerms;
 use super::terms::{AppendedTerms, TermCounts, check_count};
 use super::transaction::{NewTerms, ReplayError, TransactionError};
 use super::view::LayerView;
-use super::{Delta, Forgotten};
+use super::{Delta, EndCounts, Forgotten};
 use crate::identity::Identity;
 use crate::tables::TermTables;
 use crate::{Base, LayerKind, StoreError};
@@ -27,6 +27,7 @@ pub(crate) struct Generation {
     /// By layer.
     pub(crate) sets: [SetCache; 2],
     pub(crate) graph_sets: GraphSetCache,
+    pub(crate) end_counts: EndCounts,
     pub(super) number: u64,
 }
 
@@ -67,6 +68,7 @@ impl Snapshot {
                 terms: Arc::new(AppendedTerms::behind(known)),
                 versions: AtomicU64::new(1),
                 sets: Default::default(),
+                end_counts: Default::default(),
                 graph_sets: GraphSetCache::default(),
                 number: generation,
             }),
@@ -97,6 +99,7 @@ impl Snapshot {
             terms: Arc::clone(&self.generation.terms),
             versions: AtomicU64::new(1),
             sets: Default::default(),
+            end_counts: Default::default(),
             graph_sets: GraphSetCache::default(),
             number: self.generation.number,
         })

@@ -16,6 +16,8 @@ use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term};
 use proptest::prelude::*;
 
+use crate::counted_ends::compare_ends;
+
 fn node(number: u8) -> NamedNode {
     NamedNode::new_unchecked(format!("http://example.org/{number}"))
 }
@@ -336,6 +338,7 @@ fn list_of(ids: &IdRanges) -> Vec<TermId> {
 /// Every call of the access to graphs beside the triples of the graph.
 fn compare_access(base: &Snapshot, graph: GraphRef<'_>, all: &BTreeSet<Row>) {
     let rows = rows_in(all, graph);
+    compare_ends(base, graph, &rows);
     let terms: BTreeSet<TermId> = all.iter().flat_map(|row| [row.0, row.2]).collect();
     let terms: Vec<TermId> = terms.into_iter().collect();
     let mut allowed = IdRanges::new();

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod against_a_set_of_quads;
+mod counted_ends;
 mod log;
 mod parts;
 mod text_places;

@@ -472,6 +472,7 @@ impl Run<'_> {
                 }
                 out
             }
+            Operator::EndCounts(counts) => self.node(&counts.general),
             Operator::Union(inputs) => inputs.iter().flat_map(|input| self.node(input)).collect(),
             Operator::Project { input, vars } => {
                 let mut rows = self.node(input);
