@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use jindou_exec::{Catalogue, GraphSource, Keys, TermSource, TextOrder};
 use jindou_model::{
-    Cursor, Direction, EndsAsked, GraphRef, IdEpoch, IdRanges, KindCount, Lists, Membership, Pattern, Precision,
-    PredicateId, TermId, TermKind, TextPlace, Unavailable, Visit, inline, key,
+    Cursor, Direction, EndsAsked, GraphRef, IdEpoch, IdRanges, KindCount, Lists, Membership,
+    Pattern, Precision, PredicateId, TermId, TermKind, TextPlace, Unavailable, Visit, inline, key,
 };
 use jindou_plan::{SegmentStatistics, Statistics};
 use jindou_store::{LayerView, Snapshot};

@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 
 use jindou_model::{
-    Cursor, Direction, EndsAsked, GraphRef, IdRanges, KindCount, Lists, Membership, Pattern, Precision, PredicateId,
-    TermId, Unavailable, Visit,
+    Cursor, Direction, EndsAsked, GraphRef, IdRanges, KindCount, Lists, Membership, Pattern,
+    Precision, PredicateId, TermId, Unavailable, Visit,
 };
 
 /// A graph with its named graphs, at one snapshot.

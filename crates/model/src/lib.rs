@@ -17,7 +17,10 @@ mod ranges;
 mod sorted_set;
 mod text_place;
 
-pub use access::{Counted, Cursor, EndsAsked, GraphRef, KindCount, Lists, Membership, Pattern, Precision, Unavailable, Visit};
+pub use access::{
+    Counted, Cursor, EndsAsked, GraphRef, KindCount, Lists, Membership, Pattern, Precision,
+    Unavailable, Visit,
+};
 pub use id::{
     Direction, IdEpoch, IdQuad, NodeId, PAYLOAD_BITS, PredicateId, ShardId, SnapshotNumber, TermId,
     TermKind,

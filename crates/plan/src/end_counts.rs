@@ -102,7 +102,11 @@ impl Grouper<'_> {
 }
 
 impl<'a> GroupOfQuad<'a> {
-    fn of(mut inner: &'a Pattern, by: &'a [Var], aggregates: &'a [(Var, Aggregate)]) -> Option<Self> {
+    fn of(
+        mut inner: &'a Pattern,
+        by: &'a [Var],
+        aggregates: &'a [(Var, Aggregate)],
+    ) -> Option<Self> {
         let mut operations = Vec::new();
         let quad = loop {
             inner = match inner {
@@ -137,7 +141,8 @@ impl<'a> GroupOfQuad<'a> {
                 Operation::Filter(expression) => (Some(expression), &[]),
                 Operation::Extend(bindings) => (None, bindings),
             };
-            one.into_iter().chain(many.iter().map(|(_, expression)| expression))
+            one.into_iter()
+                .chain(many.iter().map(|(_, expression)| expression))
         })
     }
 
@@ -164,7 +169,9 @@ impl<'a> GroupOfQuad<'a> {
         ends.into_iter().find_map(|(end, other, direction)| {
             let is_alike = !used.contains(other)
                 && !self.by.contains(&end)
-                && self.expressions().all(|expression| asks_kind(expression, end));
+                && self
+                    .expressions()
+                    .all(|expression| asks_kind(expression, end));
             let counted = self.counted(end, predicate, &used)?;
             // The number of all solutions is known without this.
             let is_wanted = counted == Counted::Terms || used.contains(end);

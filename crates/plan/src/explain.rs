@@ -312,12 +312,16 @@ impl Tree<'_> {
             text.push_str(", by kind");
         }
         match planned.predicate {
-            Some(Slot::Const(id)) => text += &format!(", of {}", self.constant(id)),
-            Some(Slot::Var(var)) => text += &format!(", of each {}", self.var(var)),
+            Some(Slot::Const(id)) => {
+                let _ = write!(text, ", of {}", self.constant(id));
+            }
+            Some(Slot::Var(var)) => {
+                let _ = write!(text, ", of each {}", self.var(var));
+            }
             None => {}
         }
         if let Scope::Graph(graph) = planned.scope {
-            text += &format!(", in {}", self.slot(graph));
+            let _ = write!(text, ", in {}", self.slot(graph));
         }
         text + "; otherwise"
     }

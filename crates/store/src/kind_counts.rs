@@ -215,9 +215,8 @@ impl TermSet {
         self.inline.sort();
         self.inline.dedup();
         for run in self.inline.chunk_by(|a, b| *a + 1 == *b) {
-            let kinds = run.chunk_by(|a, b| {
-                TermId::from_raw(*a).kind() == TermId::from_raw(*b).kind()
-            });
+            let kinds =
+                run.chunk_by(|a, b| TermId::from_raw(*a).kind() == TermId::from_raw(*b).kind());
             kinds.for_each(|run| visit(TermId::from_raw(run[0]), run.len()));
         }
     }

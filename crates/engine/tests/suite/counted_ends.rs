@@ -36,7 +36,10 @@ impl Numbers {
             4 => format!("\"{}\"^^<e:type{}>", self.next(30), self.next(3)),
             5 => format!("{}", self.next(80)),
             6 => format!("{}.5", self.next(80)),
-            7 => format!("\"00{}\"^^<http://www.w3.org/2001/XMLSchema#integer>", self.next(9)),
+            7 => format!(
+                "\"00{}\"^^<http://www.w3.org/2001/XMLSchema#integer>",
+                self.next(9)
+            ),
             _ => format!("<e:{}>", self.next(200)),
         }
     }
@@ -63,10 +66,13 @@ fn text(numbers: &mut Numbers) -> String {
     let mut text = numbers.triples(1500, 5);
     for (graph, predicates) in [("own", 0), ("g1", 4), ("g2", 8)] {
         let triples = match predicates {
-            0 => numbers.triples(400, 3).replace("<e:p", "<e:own").replace(" a <e:C", " <e:ownt> <e:C"),
+            0 => numbers
+                .triples(400, 3)
+                .replace("<e:p", "<e:own")
+                .replace(" a <e:C", " <e:ownt> <e:C"),
             predicates => numbers.triples(400, predicates),
         };
-        write!(text, "<e:{graph}> {{ {triples} }}\n").unwrap();
+        writeln!(text, "<e:{graph}> {{ {triples} }}").unwrap();
     }
     text
 }
@@ -87,18 +93,62 @@ const GROUPS: [[&str; 3]; 16] = [
     ["(COUNT(DISTINCT ?o) AS ?n)", "?s ?p ?o", ""],
     ["(COUNT(DISTINCT ?o) AS ?n)", "?s <e:p1> ?o", ""],
     ["(COUNT(DISTINCT ?s) AS ?n)", "?s a ?o", ""],
-    ["(COUNT(DISTINCT ?o) AS ?n)", "?s ?p ?o FILTER(isBlank(?o))", ""],
-    ["(COUNT(DISTINCT ?o) AS ?n)", "?s ?p ?o FILTER(isLiteral(?o) && LANG(?o) = \"\")", ""],
-    ["(COUNT(DISTINCT ?s) AS ?n)", "?s ?p ?o FILTER(isIRI(?s))", ""],
+    [
+        "(COUNT(DISTINCT ?o) AS ?n)",
+        "?s ?p ?o FILTER(isBlank(?o))",
+        "",
+    ],
+    [
+        "(COUNT(DISTINCT ?o) AS ?n)",
+        "?s ?p ?o FILTER(isLiteral(?o) && LANG(?o) = \"\")",
+        "",
+    ],
+    [
+        "(COUNT(DISTINCT ?s) AS ?n)",
+        "?s ?p ?o FILTER(isIRI(?s))",
+        "",
+    ],
     ["?p (COUNT(DISTINCT ?o) AS ?n)", "?s ?p ?o", "GROUP BY ?p"],
-    ["?p (COUNT(DISTINCT ?s) AS ?n)", "?s ?p ?o FILTER(?p != <e:p0> && !isBlank(?s))", "GROUP BY ?p"],
-    ["?d (COUNT(*) AS ?n)", "?s ?p ?o", "GROUP BY (DATATYPE(?o) AS ?d)"],
-    ["?d ?l (COUNT(?s) AS ?n)", "?s ?p ?o FILTER(isLiteral(?o))", "GROUP BY (DATATYPE(?o) AS ?d) (LANG(?o) AS ?l)"],
-    ["?l (COUNT(DISTINCT ?o) AS ?n)", "?s ?p ?o BIND(LANG(?o) AS ?l)", "GROUP BY ?l HAVING(COUNT(DISTINCT ?o) > 10)"],
-    ["?p ?d (COUNT(*) AS ?n)", "?s ?p ?o", "GROUP BY ?p (DATATYPE(?o) AS ?d)"],
-    ["?d (COUNT(?o) AS ?n)", "?s <e:p2> ?o", "GROUP BY (DATATYPE(?o) AS ?d)"],
-    ["?b (COUNT(*) AS ?n)", "?s ?p ?o FILTER(?p = <e:p1> || ?p = rdf:type)", "GROUP BY (isBlank(?s) AS ?b)"],
-    ["?t (COUNT(*) AS ?n)", "?s a ?o", "GROUP BY (isIRI(?o) AS ?t)"],
+    [
+        "?p (COUNT(DISTINCT ?s) AS ?n)",
+        "?s ?p ?o FILTER(?p != <e:p0> && !isBlank(?s))",
+        "GROUP BY ?p",
+    ],
+    [
+        "?d (COUNT(*) AS ?n)",
+        "?s ?p ?o",
+        "GROUP BY (DATATYPE(?o) AS ?d)",
+    ],
+    [
+        "?d ?l (COUNT(?s) AS ?n)",
+        "?s ?p ?o FILTER(isLiteral(?o))",
+        "GROUP BY (DATATYPE(?o) AS ?d) (LANG(?o) AS ?l)",
+    ],
+    [
+        "?l (COUNT(DISTINCT ?o) AS ?n)",
+        "?s ?p ?o BIND(LANG(?o) AS ?l)",
+        "GROUP BY ?l HAVING(COUNT(DISTINCT ?o) > 10)",
+    ],
+    [
+        "?p ?d (COUNT(*) AS ?n)",
+        "?s ?p ?o",
+        "GROUP BY ?p (DATATYPE(?o) AS ?d)",
+    ],
+    [
+        "?d (COUNT(?o) AS ?n)",
+        "?s <e:p2> ?o",
+        "GROUP BY (DATATYPE(?o) AS ?d)",
+    ],
+    [
+        "?b (COUNT(*) AS ?n)",
+        "?s ?p ?o FILTER(?p = <e:p1> || ?p = <http://www.w3.org/1999/02/22-rdf-syntax-ns#type>)",
+        "GROUP BY (isBlank(?s) AS ?b)",
+    ],
+    [
+        "?t (COUNT(*) AS ?n)",
+        "?s a ?o",
+        "GROUP BY (isIRI(?o) AS ?t)",
+    ],
 ];
 
 fn config(shards: u32, nodes: u32) -> Config {
@@ -119,8 +169,7 @@ fn rows(database: &Database, query: &str, union: bool) -> Vec<String> {
         union_default_graph: Some(union),
         ..QueryOptions::default()
     };
-    let query = format!("PREFIX rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> {query}");
-    let answer = database.query_with(&query, options).unwrap();
+    let answer = database.query_with(query, options).unwrap();
     let QueryResults::Solutions(solutions) = answer else {
         panic!("SELECT has solutions");
     };
@@ -145,7 +194,10 @@ fn compare(database: &Database, note: &str) {
                 };
                 let expected = rows(database, &asked(&found), union);
                 let query = asked(pattern);
-                assert!(database.explain(&query).unwrap().contains("counted t"), "{query}");
+                assert!(
+                    database.explain(&query).unwrap().contains("counted t"),
+                    "{query}"
+                );
                 let note = format!("{note}, union {union}: {query}");
                 assert_eq!(rows(database, &query, union), expected, "{note}");
             }

@@ -182,7 +182,8 @@ impl Snapshot {
         if asked.by_kind {
             return None;
         }
-        let counts = |(layer, predicate): &Part| self.layer(*layer).counts(*predicate, asked.direction);
+        let counts =
+            |(layer, predicate): &Part| self.layer(*layer).counts(*predicate, asked.direction);
         match (asked.counted, graph, parts) {
             (_, _, []) => Some(0),
             (Counted::Edges, None, parts) => Some(parts.iter().map(|part| counts(part).0).sum()),
@@ -196,7 +197,11 @@ impl Snapshot {
     }
 
     fn kept_counts(&self, key: &Key, poll: Poll<'_>) -> Option<Arc<KindCounts>> {
-        let versions: Box<[u64]> = key.parts.iter().map(|part| self.end_version(key, part)).collect();
+        let versions: Box<[u64]> = key
+            .parts
+            .iter()
+            .map(|part| self.end_version(key, part))
+            .collect();
         let kept = self.generation.end_counts.get(key);
         if let Some((of, counts)) = &*kept.last.lock()
             && *of == versions
@@ -237,7 +242,8 @@ impl Snapshot {
 
     /// Counts what one of several graphs has of predicates, edge by edge.
     fn counts_of_graph(&self, graph: TermId, key: &Key, poll: Poll<'_>) -> Option<KindCounts> {
-        let (mut counts, mut terms, mut edges) = (KindCounts::default(), TermSet::default(), 0);
+        let (mut counts, mut terms, mut edges) =
+            (KindCounts::default(), TermSet::default(), 0_usize);
         for (_, predicate) in &key.parts {
             let flow = self.for_each_edge_of_graph(graph, *predicate, &mut |subject, object| {
                 let end = match key.direction {
@@ -249,7 +255,9 @@ impl Snapshot {
                     Counted::Terms => terms.add(end, 1),
                 }
                 edges += 1;
-                match edges % TERMS_AT_ONCE == 0 && !(counts.are_few() && poll(terms.bytes())) {
+                match edges.is_multiple_of(TERMS_AT_ONCE)
+                    && !(counts.are_few() && poll(terms.bytes()))
+                {
                     true => ControlFlow::Break(()),
                     false => ControlFlow::Continue(()),
                 }
@@ -367,7 +375,7 @@ impl Snapshot {
         }
         let bytes = (gained.capacity() + lost.capacity()) * size_of::<u64>();
         lost.retain(|id| gained.binary_search(id).is_err());
-        let mut may_go_on = |number: usize| number % TERMS_AT_ONCE != 0 || poll(bytes);
+        let mut may_go_on = |number: usize| !number.is_multiple_of(TERMS_AT_ONCE) || poll(bytes);
         for (number, id) in gained.into_iter().enumerate() {
             if !self.base_has_end(TermId::from_raw(id), key) {
                 counts.add(self, TermId::from_raw(id), 1);

@@ -54,9 +54,9 @@ pub use view::LayerView;
 
 use crate::LayerKind;
 use content::ContentVersions;
+pub(crate) use ends::EndCounts;
 use named::NamedDelta;
 use paged::Paged;
-pub(crate) use ends::EndCounts;
 pub(crate) use part::Difference;
 use segment::SegmentDelta;
 

@@ -15,17 +15,16 @@ fn kind(base: &Snapshot, id: TermId) -> (u8, Vec<u8>) {
     let told = match id.kind() {
         TermKind::Vertex => {
             base.push_key(id, &mut key);
-            key[..2] == *b"_:"
+            vec![u8::from(key.starts_with(b"_:"))]
         }
-        .then(|| b"_:".to_vec()),
         TermKind::Literal => {
             base.push_key(id, &mut key);
             let border = key.iter().position(|byte| *byte == 0).unwrap();
-            Some(key[border..].to_vec())
+            key[border..].to_vec()
         }
-        _ => None,
+        _ => Vec::new(),
     };
-    (id.kind() as u8, told.unwrap_or_default())
+    (id.kind() as u8, told)
 }
 
 fn by_kind(base: &Snapshot, counts: &[KindCount]) -> BTreeMap<(u8, Vec<u8>), u64> {
@@ -42,7 +41,9 @@ pub(crate) fn compare_ends(base: &Snapshot, graph: GraphRef<'_>, rows: &BTreeSet
     let each = (0..base.predicate_count()).map(|number| Some(PredicateId(number as u32)));
     for predicate in each.chain([None]) {
         for direction in [Direction::Out, Direction::In] {
-            let of_predicate = rows.iter().filter(|row| predicate.is_none_or(|p| p == row.1));
+            let of_predicate = rows
+                .iter()
+                .filter(|row| predicate.is_none_or(|p| p == row.1));
             let ends: Vec<TermId> = of_predicate
                 .map(|row| match direction {
                     Direction::Out => row.0,
@@ -69,9 +70,16 @@ pub(crate) fn compare_ends(base: &Snapshot, graph: GraphRef<'_>, rows: &BTreeSet
                     assert_eq!(first, count(), "{note}");
                     first
                 });
-                let is_plain = matches!(graph, GraphRef::Default | GraphRef::Named | GraphRef::One(_));
-                let must_answer = is_plain || (graph == GraphRef::Union && counted == Counted::Terms);
-                assert!(!must_answer || answers.iter().all(Option::is_some), "{note}");
+                let is_plain = matches!(
+                    graph,
+                    GraphRef::Default | GraphRef::Named | GraphRef::One(_)
+                );
+                let must_answer =
+                    is_plain || (graph == GraphRef::Union && counted == Counted::Terms);
+                assert!(
+                    !must_answer || answers.iter().all(Option::is_some),
+                    "{note}"
+                );
                 let mut expected = BTreeMap::new();
                 for end in &ends {
                     *expected.entry(kind(base, *end)).or_default() += 1;
