@@ -86,6 +86,8 @@ pub(super) struct Many {
     /// How many answers were handed on: terms, then starts of the next one.
     handed_on: usize,
     rest: Mask,
+    /// Edges that were followed.
+    followed: u64,
     charged: usize,
 }
 
@@ -100,6 +102,7 @@ impl Many {
             states: automaton.states.iter().map(|_| State::default()).collect(),
             handed_on: 0,
             rest: Mask::default(),
+            followed: 0,
             charged: 0,
             starts: Vec::new(),
         };
@@ -137,6 +140,7 @@ impl Many {
                     cx.check()?;
                     let (mut rows, mut found) = (Vec::new(), Vec::new());
                     view.follow(&step.edge, &terms, &mut cursor, &mut rows, &mut found, cx)?;
+                    self.followed += 1 + found.len() as u64;
                     for (row, term) in rows.iter().zip(&found) {
                         let number = self.number(*term);
                         let mask = masks[*row as usize];
@@ -208,6 +212,11 @@ impl Many {
                 add(*term);
             }
         }
+    }
+
+    /// Edges that it followed.
+    pub(super) fn followed(&self) -> u64 {
+        self.followed
     }
 
     /// Number of its answers.

@@ -1,6 +1,10 @@
 //! Property paths that are repeated: which ends are connected?
 
 mod automaton;
+mod closed;
+mod closure;
+#[cfg(test)]
+mod closure_tests;
 mod id_set;
 mod many;
 mod optional;
@@ -21,6 +25,7 @@ use crate::context::{Booked, Context};
 use crate::operator::{Boxed, Operator};
 use crate::table::{Table, VarSet};
 use automaton::Automaton;
+use closed::Closed;
 use many::Many;
 use optional::OrNothing;
 use search::Search;
@@ -48,6 +53,7 @@ pub(crate) struct FollowPath {
     counted: bool,
     or_nothing: Option<OrNothing>,
     searches: Searches,
+    closed: Closed,
     /// The graph that was asked last, if it is one of the dataset.
     view: Option<(TermId, Option<View>)>,
     /// The starts of a scan of one graph.
@@ -69,6 +75,8 @@ struct Current {
     row: usize,
     /// Answers of the row's search that were handed on.
     answers: usize,
+    /// They were of a closure.
+    is_known: bool,
     scan: Option<Scan>,
 }
 
@@ -77,6 +85,7 @@ impl Current {
     fn pass_row(&mut self) {
         self.row += 1;
         self.answers = 0;
+        self.is_known = false;
         self.scan = None;
     }
 }
@@ -95,6 +104,8 @@ struct Scan {
 /// A search of a scan.
 enum FromStarts {
     One(TermId, Search),
+    /// One from which all that is reached is known.
+    Known(TermId),
     Many(Many),
 }
 
@@ -183,6 +194,7 @@ impl FollowPath {
             counted: false,
             or_nothing: None,
             searches: Searches::default(),
+            closed: Closed::default(),
             view: None,
             starts: None,
             portion: Portion::new(None),
@@ -233,6 +245,7 @@ impl FollowPath {
             graph: 0,
             row: 0,
             answers: 0,
+            is_known: false,
             scan: None,
         })
     }
@@ -355,7 +368,24 @@ impl FollowPath {
         found: &mut Found,
         cx: &Context,
     ) -> Result<bool, ExecError> {
+        let known = self.reach_known(key, row, current, view, emit, found, cx)?;
+        if let Some(is_done) = known {
+            return Ok(is_done);
+        }
         let mut search = self.search(key, view, cx)?;
+        if self.counts_ends(key.0) {
+            let mut work = 0;
+            while !search.is_done() {
+                work += search.advance(&self.automata[key.0], view, cx)?;
+            }
+            self.closed.note_work((key.0, key.1), work as u64);
+            let count = search.answers().len() as u64;
+            if count > 0 {
+                found.push_many(row, emit(TermId::NONE), count);
+            }
+            self.searches.keep([(key, search)], cx);
+            return Ok(true);
+        }
         let is_done = loop {
             while let Some(answer) = search.answers().get(current.answers) {
                 if found.is_full() {
@@ -370,10 +400,24 @@ impl FollowPath {
             if search.is_done() {
                 break true;
             }
-            search.advance(&self.automata[key.0], view, cx)?;
+            let work = search.advance(&self.automata[key.0], view, cx)?;
+            self.closed.note_work((key.0, key.1), work as u64);
         };
         self.searches.keep([(key, search)], cx);
         Ok(is_done)
+    }
+
+    /// True if one of both ends is known in rows and nobody looks at the other one, so that it is enough to know how many
+    /// there are.
+    fn counts_ends(&self, known: usize) -> bool {
+        let other = self.ends[1 - known];
+        self.counted && self.ends[0] != self.ends[1] && self.is_unwanted(other)
+    }
+
+    /// True of a variable that nobody looks at behind the path, and that is nothing else in it.
+    fn is_unwanted(&self, slot: Slot) -> bool {
+        let is_graph = matches!(self.scope, Scope::Graph(graph) if graph == slot);
+        !is_graph && matches!(slot, Slot::Var(var) if !self.keep.contains(var))
     }
 
     /// True if a path leads from one known end to the other.
@@ -450,8 +494,24 @@ impl FollowPath {
             one_by_one: false,
         });
         let is_loop = self.ends[0] == self.ends[1];
-        let is_wanted = |slot: &Slot| matches!(slot, Slot::Var(var) if self.keep.contains(*var));
-        let only_counts = self.counted && !is_loop && !self.ends.iter().any(is_wanted);
+        let only_counts =
+            self.counted && !is_loop && self.ends.iter().all(|end| self.is_unwanted(*end));
+        let has_begun = scan.taken > 0 || scan.current.is_some();
+        if only_counts && !has_begun {
+            let all = starts.len();
+            if let Some(closure) = self.closed.get((0, graph), automaton, view, cx)? {
+                // Other terms of the graph are their own answers, where that needs no edge.
+                let others = match automaton.is_nullable {
+                    true => all - closure.begins(),
+                    false => 0,
+                };
+                let count = closure.count_all(cx)? + others;
+                if count > 0 {
+                    found.push_many(row, [TermId::NONE, TermId::NONE, graph], count);
+                }
+                return Ok(true);
+            }
+        }
         loop {
             let mut search = match scan.current.take() {
                 Some(search) => search,
@@ -462,9 +522,19 @@ impl FollowPath {
                         scan.starts.reverse();
                         cx.check()?;
                     }
-                    let Some(search) = scan.begin(automaton, view, cx)? else {
+                    let may_know = !only_counts && !is_loop;
+                    let way = (0, graph);
+                    let closed = &mut self.closed;
+                    let next = match may_know && closed.is_worth(way, automaton, view, cx)? {
+                        true => scan.starts.pop().map(FromStarts::Known),
+                        false => scan.begin(automaton, view, cx)?,
+                    };
+                    let Some(search) = next else {
                         return Ok(true);
                     };
+                    if let FromStarts::Many(search) = &search {
+                        closed.note_work(way, search.followed());
+                    }
                     current.answers = 0;
                     search
                 }
@@ -482,6 +552,13 @@ impl FollowPath {
                     found.push(row, [start, end, graph]);
                     !found.is_full()
                 }),
+                FromStarts::Known(start) => {
+                    let own = Some(*start).filter(|_| automaton.is_nullable);
+                    let emit = |answer| [*start, answer, graph];
+                    let answers = &mut current.answers;
+                    self.closed
+                        .hand_on((*start, own), row, answers, &emit, found, cx)?
+                }
                 FromStarts::One(start, search) => {
                     let start = (*start, is_loop, graph);
                     let answers = &mut current.answers;
@@ -491,6 +568,7 @@ impl FollowPath {
             match search {
                 FromStarts::One(_, search) if is_done => search.release(cx),
                 FromStarts::Many(search) if is_done => search.release(cx),
+                FromStarts::Known(_) if is_done => {}
                 search => scan.current = Some(search),
             }
             if found.is_full() {

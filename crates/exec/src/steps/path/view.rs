@@ -9,7 +9,7 @@ use jindou_model::{
 use rustc_hash::FxHashSet;
 
 use super::super::scope::Graph;
-use super::automaton::{Automaton, Edge};
+use super::automaton::{Automaton, Edge, Move};
 use crate::ExecError;
 use crate::context::Context;
 
@@ -38,6 +38,14 @@ impl Starts {
                 ranges.copy(from as u64, count, out);
             }
             Self::List(list) => out.extend(list.iter().skip(from).take(count)),
+        }
+    }
+
+    /// How many they are.
+    pub(super) fn len(&self) -> u64 {
+        match self {
+            Self::Ranges(ranges) => ranges.len(),
+            Self::List(list) => list.len() as u64,
         }
     }
 
@@ -158,28 +166,59 @@ impl View {
     /// The terms at which a path may begin: all of the graph if it need not have an edge, else
     /// at least those that have one of its first edges.
     pub(super) fn starts(&self, automaton: &Automaton, cx: &Context) -> Result<Starts, ExecError> {
-        let mut edges = Vec::new();
-        for step in &automaton.states[0] {
-            match &step.edge {
-                Edge::Of(predicate, direction) if !automaton.is_nullable => {
-                    edges.push((*predicate, *direction));
-                }
-                // All of them, below.
-                _ => edges.clear(),
-            }
+        match automaton.is_nullable {
+            true => self.all(cx),
+            false => self.begins(automaton, cx),
         }
-        let is_all = automaton.is_nullable || edges.len() < automaton.states[0].len();
+    }
+
+    /// At least the terms that have one of the first edges of a path.
+    pub(super) fn begins(&self, automaton: &Automaton, cx: &Context) -> Result<Starts, ExecError> {
+        let edge = |step: &Move| match &step.edge {
+            Edge::Of(predicate, direction) => Some((*predicate, *direction)),
+            Edge::Except(..) => None,
+        };
+        match automaton.states[0].iter().map(edge).collect() {
+            Some(edges) => self.with_any(edges, cx),
+            None => self.all(cx),
+        }
+    }
+
+    /// Edges of the predicates that a path may follow, as often as it has a state for them.
+    pub(super) fn edges(&self, automaton: &Automaton, cx: &Context) -> Option<u64> {
         let graph = self.graph.as_ref();
-        if is_all {
-            // What these have may be in other graphs only.
-            if matches!(self.graph, Graph::One(_) | Graph::Some(_)) {
-                return self.terms(cx).map(Starts::List);
+        let of = |predicate: PredicateId| cx.source.edges(graph, predicate);
+        let steps = automaton.states.iter().flatten();
+        let all = steps.map(|step| match &step.edge {
+            Edge::Of(predicate, _) => of(*predicate),
+            Edge::Except(..) => {
+                let mut predicates = Vec::new();
+                cx.source.predicates(graph, &mut predicates);
+                predicates.into_iter().map(of).sum()
             }
-            let mut predicates = Vec::new();
-            cx.source.predicates(graph, &mut predicates);
-            let both = |p| [(p, Direction::Out), (p, Direction::In)];
-            edges = predicates.into_iter().flat_map(both).collect();
+        });
+        all.sum()
+    }
+
+    /// All terms of the graph.
+    fn all(&self, cx: &Context) -> Result<Starts, ExecError> {
+        // What these have may be in other graphs only.
+        if matches!(self.graph, Graph::One(_) | Graph::Some(_)) {
+            return self.terms(cx).map(Starts::List);
         }
+        let mut predicates = Vec::new();
+        cx.source.predicates(self.graph.as_ref(), &mut predicates);
+        let both = |p| [(p, Direction::Out), (p, Direction::In)];
+        self.with_any(predicates.into_iter().flat_map(both).collect(), cx)
+    }
+
+    /// The terms that have one of these predicates.
+    fn with_any(
+        &self,
+        edges: Vec<(PredicateId, Direction)>,
+        cx: &Context,
+    ) -> Result<Starts, ExecError> {
+        let graph = self.graph.as_ref();
         let mut ranges = Vec::new();
         for (predicate, direction) in edges {
             cx.check()?;
