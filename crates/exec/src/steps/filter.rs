@@ -36,7 +36,7 @@ impl Operator for FilterRows {
             .filter(&table, table.rows(), &cx.expressions, &mut rows);
         cx.check()?;
         table.retain_columns(&self.keep);
-        table.retain_rows(&rows);
+        table.retain_counted_rows(&rows);
         Ok(Some(table))
     }
 }

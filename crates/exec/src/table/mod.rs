@@ -302,8 +302,14 @@ impl Table {
         self.with_columns(count, keep, |column| column.repeat(row, count))
     }
 
-    /// Keeps the given rows, which rise; of a row that stands for several, all of these.
+    /// Keeps the given rows, which rise.
     pub fn retain_rows(&mut self, rows: &[u32]) {
+        self.assert_single();
+        self.retain_counted_rows(rows);
+    }
+
+    /// Keeps the given rows, which rise; of a row that stands for several, all of these.
+    pub(crate) fn retain_counted_rows(&mut self, rows: &[u32]) {
         if rows.len() == self.rows {
             return;
         }

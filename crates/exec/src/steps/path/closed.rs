@@ -70,7 +70,8 @@ impl Closed {
     ) -> Result<Option<&mut Closure>, ExecError> {
         self.turn_to(way, cx);
         if matches!(self.state, State::NotMade) {
-            let most_bytes = (cx.memory_bytes() / KEPT_PART) as usize;
+            // Each thread that follows the path may make one.
+            let most_bytes = (cx.memory_bytes() / KEPT_PART) as usize / cx.threads.max(1);
             self.state = match Closure::find(automaton, view, most_bytes, cx)? {
                 Some(closure) => State::Made(Box::new(closure)),
                 None => State::TooLarge,
