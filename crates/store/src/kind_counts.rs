@@ -47,6 +47,11 @@ impl KindCounts {
         known.1 += count;
     }
 
+    /// Number of kinds that were met.
+    pub(crate) fn kinds(&self) -> usize {
+        self.kinds.len()
+    }
+
     /// False of too many kinds.
     pub(crate) fn are_few(&self) -> bool {
         self.kinds.len() <= MOST_KINDS

@@ -60,7 +60,7 @@ const HOLDING: [&str; 7] = [
     "SELECT * { ?s ?p ?o } ORDER BY ?o",
     "SELECT DISTINCT ?s ?o { ?s ?p ?o }",
     "SELECT ?s (COUNT(*) AS ?n) { ?s ?p ?o } GROUP BY ?s",
-    "SELECT (COUNT(DISTINCT ?o) AS ?n) { ?s ?p ?o }",
+    "SELECT (COUNT(DISTINCT ?o) AS ?n) { ?s ?p ?o FILTER(STRLEN(STR(?o)) > 0) }",
     "SELECT * { OPTIONAL { ?x :in ?h } OPTIONAL { ?x :name ?n } }",
     "CONSTRUCT { ?o ?p ?s } { ?s ?p ?o . ?s ?q ?r FILTER(isIRI(?o)) }",
     "DESCRIBE :hub",

@@ -6,6 +6,7 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jindou_model::{
     Counted, Direction, EndsAsked, GraphRef, KindCount, Membership, PredicateId, TermId, TermKind,
@@ -22,6 +23,8 @@ use crate::{Layer, LayerKind};
 const MOST_KEPT: usize = 1 << 14;
 /// Keys of segments that these have together at most: most answers are about one, or about all of a layer.
 const MOST_PARTS: usize = 1 << 20;
+/// Kinds that were put into answers at most until all are dropped: some ten megabytes.
+const MOST_KEPT_KINDS: usize = 1 << 18;
 /// Terms that are counted between two looks at whether anybody still waits.
 const TERMS_AT_ONCE: usize = 1 << 16;
 
@@ -51,6 +54,8 @@ struct Kept {
 #[derive(Default)]
 pub(crate) struct EndCounts {
     kept: RwLock<KeptByKey>,
+    /// Kinds that were put into answers since all were dropped.
+    kinds: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -70,6 +75,15 @@ impl EndCounts {
         }
         kept.parts += key.parts.len();
         Arc::clone(kept.by_key.entry(key.clone()).or_default())
+    }
+
+    /// Notes that counts are kept, and drops all that are if these are too many together.
+    fn note(&self, counts: &KindCounts) {
+        let kinds = counts.kinds();
+        if self.kinds.fetch_add(kinds, Ordering::Relaxed) + kinds > MOST_KEPT_KINDS {
+            *self.kept.write() = KeptByKey::default();
+            self.kinds.store(0, Ordering::Relaxed);
+        }
     }
 }
 
@@ -216,6 +230,7 @@ impl Snapshot {
                     Some(known) => known,
                     None => {
                         let found = Arc::new(self.counts_of_base(key, poll)?);
+                        self.generation.end_counts.note(&found);
                         *kept.base.lock() = Some(Arc::clone(&found));
                         found
                     }
@@ -227,6 +242,7 @@ impl Snapshot {
             }
         };
         *kept.last.lock() = Some((versions, Arc::clone(&counts)));
+        self.generation.end_counts.note(&counts);
         Some(counts)
     }
 
