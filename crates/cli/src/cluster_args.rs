@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
+use jindou_engine::Shards;
 use jindou_etcd::{Identity, TlsFiles};
 
 use crate::args::ReadArguments;
 use crate::stream_args::IdentityArguments;
-use crate::values::{parse_bytes, parse_count, parse_duration, parse_public_url};
+use crate::values::{parse_bytes, parse_count, parse_duration, parse_public_url, parse_shards};
 
 /// Nodes that one command starts on this machine at most.
 pub(crate) const MOST_NODES: i64 = 16;
@@ -46,6 +47,10 @@ pub(crate) struct ClusterArguments {
     /// Where this node's HTTP server is reached, for proxies and people, as in http://10.0.0.1:7878
     #[arg(long, value_name = "URL", requires = "advertise", value_parser = parse_public_url)]
     pub(crate) advertise_http: Option<String>,
+    /// Shards of the cluster, as its first node says once: a power of two, as many as the nodes that there will ever be, at least.
+    /// Each predicate takes memory by shards [default: 64]
+    #[arg(long, value_name = "N", requires = "advertise", value_parser = parse_shards)]
+    pub(crate) shards: Option<Shards>,
     /// File of what only the nodes of the cluster know; needed where they reach each other over a network
     #[arg(long, value_name = "FILE", requires = "advertise")]
     pub(crate) cluster_secret: Option<PathBuf>,

@@ -289,7 +289,7 @@ impl Keeper for EtcdKeeper {
         };
         let swap = self
             .client
-            .put_if(self.key.as_bytes(), before, &self.encode(by), None);
+            .put_if(self.key.as_bytes(), before, &self.encode(by));
         match swap {
             Ok(Swap::Won(revision)) => Ok(Versioned {
                 version: revision.0,

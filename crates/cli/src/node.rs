@@ -137,7 +137,7 @@ impl Node {
             )
         })?;
         check_it_does_not_run(&list, &own)?;
-        let peers = enrol(&list, &own).context("--cluster")?;
+        let peers = enrol(&list, &own, arguments.shards).context("--cluster")?;
         let node = peers.node(&name).context("--node")?;
         let was_led = list.was_led().context("--cluster")?;
         let others = || peers.peers().iter().filter(|peer| peer.name != name);
@@ -279,14 +279,16 @@ fn check_it_does_not_run(list: &NodeList, own: &Peer) -> anyhow::Result<()> {
 }
 
 /// Adds a node to the list that etcd keeps, which begins with it where there is none.
-fn enrol(list: &NodeList, own: &Peer) -> anyhow::Result<PeerList> {
+fn enrol(list: &NodeList, own: &Peer, shards: Option<Shards>) -> anyhow::Result<PeerList> {
     list.change(|kept| {
         let Some(mut kept) = kept else {
-            return Ok(Some(KeptList::first(Peer {
+            let first = Peer {
                 stage: Stage::Holds,
                 ..own.clone()
-            })));
+            };
+            return Ok(Some(KeptList::first(first, shards)));
         };
+        kept.check_shards(shards)?;
         match kept.node_mut(&own.name) {
             None => kept.nodes.push(own.clone()),
             Some(known) if known.stage == Stage::Gone => bail!(

@@ -10,7 +10,7 @@ use jindou_engine::{Peer, PeerList, Shards, Stage};
 use jindou_etcd::{Client, Error, Expected, Options, Revision, Swap, Value};
 use serde::{Deserialize, Serialize};
 
-/// Shards of a cluster that begins so: no more nodes can hold any.
+/// Shards of a cluster that begins so where nobody says how many: no more nodes can hold any.
 const SHARDS: u32 = 64;
 /// How long it takes until a change that may have been made is looked for.
 const AGAIN: Duration = Duration::from_millis(200);
@@ -25,11 +25,25 @@ pub(crate) struct KeptList {
 
 impl KeptList {
     /// That of a cluster which begins with one node.
-    pub(crate) fn first(node: Peer) -> Self {
+    pub(crate) fn first(node: Peer, shards: Option<Shards>) -> Self {
         Self {
             version: 0,
-            shards: SHARDS,
+            shards: shards.map_or(SHARDS, |shards| shards.count() as u32),
             nodes: vec![node],
+        }
+    }
+
+    /// That it has as many shards as are asked for.
+    ///
+    /// # Errors
+    /// That it has others.
+    pub(crate) fn check_shards(&self, asked: Option<Shards>) -> anyhow::Result<()> {
+        match asked.map(|asked| asked.count() as u32) {
+            Some(asked) if asked != self.shards => bail!(
+                "--shards: the cluster has {}, as its first node said",
+                self.shards
+            ),
+            _ => Ok(()),
         }
     }
 
@@ -148,7 +162,7 @@ impl NodeList {
             let before = revision.map_or(Expected::Absent, |Revision(number)| {
                 Expected::Revision(Revision(number))
             });
-            match self.client.put_if(key.as_bytes(), before, &bytes, None) {
+            match self.client.put_if(key.as_bytes(), before, &bytes) {
                 Ok(Swap::Won(_)) => return Ok(peers),
                 Ok(Swap::Lost(_)) => {}
                 Err(Error::Unknown { .. }) => std::thread::sleep(AGAIN),
@@ -214,7 +228,14 @@ mod tests {
             http: None,
             stage,
         };
-        let mut list = KeptList::first(node("a", 1, Stage::Holds));
+        let mut list = KeptList::first(node("a", 1, Stage::Holds), None);
+        let sixteen = Shards::new(16).ok();
+        assert!(list.check_shards(None).is_ok() && list.check_shards(sixteen).is_err());
+        assert!(
+            KeptList::first(node("a", 1, Stage::Holds), sixteen)
+                .check_shards(sixteen)
+                .is_ok()
+        );
         list.version = 1;
         list.nodes.push(node("b", 2, Stage::Joins));
         let bytes = serde_json::to_vec(&list).unwrap();

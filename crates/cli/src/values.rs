@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::str::FromStr;
 use std::time::Duration;
 
+use jindou_engine::Shards;
 use jindou_engine::ingest::Format;
 use jindou_engine::results::GraphFormat;
 use jindou_server::Role;
@@ -41,6 +42,12 @@ pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
 /// Whether the machine has IPv6, to which sockets can be bound.
 fn has_ipv6() -> bool {
     UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).is_ok()
+}
+
+/// A number of shards.
+pub(crate) fn parse_shards(text: &str) -> Result<Shards, String> {
+    let count = text.parse().map_err(|_| "give a power of two".to_owned())?;
+    Shards::new(count).map_err(|error| error.to_string())
 }
 
 /// A number that is not 0.

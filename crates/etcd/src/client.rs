@@ -1,7 +1,5 @@
 //! What is kept under a key, and how is it changed if nobody else changed it?
 
-use std::time::Duration;
-
 use serde_json::{Value as Json, json};
 
 use crate::transport::{Resend, Transport};
@@ -10,7 +8,7 @@ use crate::wire::{
     Entry, RangeAnswer, Revision, StatusAnswer, TxnAnswer, Value, encode, malformed, parse,
     range_end, range_start,
 };
-use crate::{Cause, Error, Lease, MOST_ANSWER_BYTES, Options};
+use crate::{Cause, Error, MOST_ANSWER_BYTES, Options};
 
 /// Keys of an answer; fewer where their values are large.
 const PAGE_KEYS: usize = 256;
@@ -180,24 +178,13 @@ impl Client {
             })
     }
 
-    /// Writes a value if what is expected holds, which etcd decides and does in one step. With a lease, the key
-    /// goes when that ends.
+    /// Writes a value if what is expected holds, which etcd decides and does in one step.
     ///
     /// # Errors
     /// [`Error::Unknown`] if it was sent and no answer came: whoever asks has to read what is there.
-    /// [`Error::NoAnswer`], [`Error::Refused`] if nothing was changed, also because the lease is gone.
-    pub fn put_if(
-        &self,
-        key: &[u8],
-        expected: Expected,
-        value: &[u8],
-        lease: Option<&Lease>,
-    ) -> Result<Swap, Error> {
-        let put = json!({ "request_put": {
-            "key": encode(key),
-            "value": encode(value),
-            "lease": lease.map_or(0, Lease::id).to_string(),
-        }});
+    /// [`Error::NoAnswer`], [`Error::Refused`] if nothing was changed.
+    pub fn put_if(&self, key: &[u8], expected: Expected, value: &[u8]) -> Result<Swap, Error> {
+        let put = json!({ "request_put": { "key": encode(key), "value": encode(value) } });
         self.swap(key, expected, &put)
     }
 
@@ -257,23 +244,6 @@ impl Client {
             crate::watch::QUIET,
             on_event,
         )
-    }
-
-    /// A lease that is kept for as long as it is not dropped; then it is revoked, and the keys that were
-    /// written with it go. They go `ttl` after this process ends or loses etcd, too: of whole seconds, and at
-    /// least what etcd takes, which is about 2 s.
-    ///
-    /// `on_lost` is called, by a thread of its own, once etcd says that the lease is gone, or by this process's
-    /// clock may have ended it.
-    ///
-    /// # Errors
-    /// [`Error::NoAnswer`], [`Error::Refused`], [`Error::Thread`].
-    pub fn lease(
-        &self,
-        ttl: Duration,
-        on_lost: impl FnOnce() + Send + 'static,
-    ) -> Result<Lease, Error> {
-        Lease::grant(self.transport.clone(), ttl, on_lost)
     }
 }
 

@@ -1,8 +1,8 @@
 //! What does etcd keep, and who changed it?
 //!
 //! A blocking client of etcd 3.4 and later over its HTTP/JSON gateway, for the little that a cluster needs of
-//! it: a key is read, and changed if nobody else changed it ([`Client::put_if`]); changes are heard in their
-//! order ([`Client::watch`]); and a key goes when whoever wrote it is gone ([`Client::lease`]).
+//! it: a key is read, and changed if nobody else changed it ([`Client::put_if`]); and changes are heard in their
+//! order ([`Client::watch`]).
 //!
 //! ```no_run
 //! use jindou_etcd::{Client, Expected, Options, Swap};
@@ -12,7 +12,7 @@
 //!     None => Expected::Absent,
 //!     Some(value) => Expected::Revision(value.revision),
 //! };
-//! match client.put_if(b"/leader", expected, b"node 1", None)? {
+//! match client.put_if(b"/leader", expected, b"node 1")? {
 //!     Swap::Won(revision) => println!("written at {revision}"),
 //!     Swap::Lost(found) => println!("another was faster: {found:?}"),
 //! }
@@ -23,7 +23,6 @@
 
 mod client;
 mod error;
-mod lease;
 mod lines;
 #[cfg(unix)]
 mod local;
@@ -39,7 +38,6 @@ mod worker;
 
 pub use client::{Client, Expected, Listing, Status, Swap};
 pub use error::{Cause, Error};
-pub use lease::Lease;
 #[cfg(unix)]
 pub use local::LocalEtcd;
 pub use options::{Endpoints, Identity, MOST_ENDPOINTS, Options, TlsFiles, User};

@@ -126,11 +126,6 @@ impl Transport {
         self.shared.options.timeout
     }
 
-    /// How many endpoints there are; at least one.
-    pub(crate) fn endpoints(&self) -> usize {
-        self.shared.options.endpoints.as_slice().len()
-    }
-
     /// Asks for something, and reads the answer as a whole.
     ///
     /// # Errors

@@ -183,16 +183,6 @@ pub(crate) struct StatusAnswer {
     pub(crate) database_bytes: u64,
 }
 
-/// The answer to a wish for a lease, or to one that is to go on.
-#[derive(Debug, Deserialize)]
-pub(crate) struct LeaseAnswer {
-    #[serde(default, rename = "ID", deserialize_with = "number")]
-    pub(crate) id: u64,
-    /// Zero if the lease is gone.
-    #[serde(default, rename = "TTL", deserialize_with = "number")]
-    pub(crate) ttl_s: u64,
-}
-
 /// The answer to name and password.
 #[derive(Debug, Deserialize)]
 pub(crate) struct TokenAnswer {
@@ -375,8 +365,6 @@ mod tests {
             }
         }
         let _ = parse::<StatusAnswer>(bytes);
-        let _ = parse::<LeaseAnswer>(bytes);
-        let _ = parse_streamed::<LeaseAnswer>(bytes);
         let _ = parse::<TokenAnswer>(bytes);
         let _ = Refusal::read(bytes);
     }

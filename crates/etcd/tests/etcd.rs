@@ -8,7 +8,6 @@
 #[path = "etcd/server.rs"]
 mod server;
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
@@ -58,7 +57,7 @@ fn won(swap: Result<Swap, Error>) -> Revision {
 fn put(client: &Client, key: &str, value: &str) -> Revision {
     let found = client.get(key.as_bytes()).expect("etcd is there");
     let expected = found.map_or(Expected::Absent, |value| Expected::Revision(value.revision));
-    won(client.put_if(key.as_bytes(), expected, value.as_bytes(), None))
+    won(client.put_if(key.as_bytes(), expected, value.as_bytes()))
 }
 
 fn watch(client: &Client, prefix: &str, after: Revision) -> (Watch, Receiver<Event>) {
@@ -97,15 +96,15 @@ fn a_value_is_read_as_it_was_written_last() {
     assert!(status.version.starts_with("3."), "{status:?}");
     assert_eq!(client.get(b"a").unwrap(), None);
     let value = [0, 255, b'"', b'\n'];
-    let first = won(client.put_if(b"a", Expected::Absent, &value, None));
+    let first = won(client.put_if(b"a", Expected::Absent, &value));
     let found = client.get(b"a").unwrap().unwrap();
     assert_eq!(
         (&found.bytes[..], found.revision, found.version),
         (&value[..], first, 1)
     );
-    let lost = client.put_if(b"a", Expected::Absent, b"x", None).unwrap();
+    let lost = client.put_if(b"a", Expected::Absent, b"x").unwrap();
     assert_eq!(lost, Swap::Lost(Some(found)));
-    let second = won(client.put_if(b"a", Expected::Revision(first), b"", None));
+    let second = won(client.put_if(b"a", Expected::Revision(first), b""));
     assert!(second > first);
     let lost = client.delete_if(b"a", Expected::Revision(first)).unwrap();
     assert!(
@@ -114,11 +113,11 @@ fn a_value_is_read_as_it_was_written_last() {
     won(client.delete_if(b"a", Expected::Revision(second)));
     assert_eq!(client.get(b"a").unwrap(), None);
     let lost = client
-        .put_if(b"a", Expected::Revision(second), b"x", None)
+        .put_if(b"a", Expected::Revision(second), b"x")
         .unwrap();
     assert_eq!(lost, Swap::Lost(None));
     let large = vec![0; 2 << 20];
-    let refused = client.put_if(b"a", Expected::Absent, &large, None);
+    let refused = client.put_if(b"a", Expected::Absent, &large);
     assert!(matches!(refused, Err(Error::Refused { .. })), "{refused:?}");
     assert!(matches!(client.get(b""), Err(Error::Refused { .. })));
 }
@@ -131,7 +130,7 @@ fn a_list_has_the_keys_with_the_prefix_and_their_revision() {
     let keys: Vec<String> = (0..600).map(|number| format!("list/{number:03}")).collect();
     let mut last = Revision(0);
     for key in &keys {
-        last = won(client.put_if(key.as_bytes(), Expected::Absent, key.as_bytes(), None));
+        last = won(client.put_if(key.as_bytes(), Expected::Absent, key.as_bytes()));
     }
     let other = put(&client, "lisu", "");
     let listing = client.get_all(b"list/").unwrap();
@@ -179,7 +178,7 @@ fn increment(client: &Client) {
             }
         };
         let next: u64 = number + 1;
-        match client.put_if(b"sum", expected, next.to_string().as_bytes(), None) {
+        match client.put_if(b"sum", expected, next.to_string().as_bytes()) {
             Ok(Swap::Won(_)) => return,
             Ok(Swap::Lost(other)) => found = other,
             Err(error) => panic!("{error:?}"),
@@ -220,7 +219,7 @@ fn a_change_while_etcd_is_away_is_not_made_or_unknown() {
     let client = client(&etcd);
     put(&client, "a", "1");
     etcd.kill();
-    let refused = client.put_if(b"a", Expected::Absent, b"2", None);
+    let refused = client.put_if(b"a", Expected::Absent, b"2");
     assert!(
         matches!(refused, Err(Error::NoAnswer { .. } | Error::Unknown { .. })),
         "{refused:?}"
@@ -259,78 +258,13 @@ fn a_large_history_is_heard_in_parts() {
     let mut last = before;
     let mut revisions = Vec::new();
     for _ in 0..20 {
-        last = won(client.put_if(b"big", Expected::Revision(last), text.as_bytes(), None));
+        last = won(client.put_if(b"big", Expected::Revision(last), text.as_bytes()));
         revisions.push(last);
     }
     let (_watch, events) = watch(&client, "big", before);
     for expected in revisions {
         assert_eq!(change(&events).1, expected);
     }
-}
-
-/// A lease that nobody keeps, with a key.
-fn neglected(etcd: &Etcd, key: &str) {
-    let granted = etcd.ask("/v3/lease/grant", r#"{"TTL":"2"}"#).unwrap();
-    let id = granted.split(r#""ID":""#).nth(1).unwrap();
-    let id = id.split('"').next().unwrap();
-    let request = format!(r#"{{"key":"{}","lease":"{id}"}}"#, base64(key));
-    etcd.ask("/v3/kv/put", &request).unwrap();
-}
-
-#[test]
-fn a_lease_is_kept_while_it_is_held() {
-    let etcd = etcd_or_skip!("leases of etcd");
-    let client = client(&etcd);
-    let is_lost = std::sync::Arc::new(AtomicBool::new(false));
-    let lost = std::sync::Arc::clone(&is_lost);
-    let lease = client.lease(Duration::from_secs(2), move || {
-        lost.store(true, Ordering::SeqCst)
-    });
-    let lease = lease.unwrap();
-    let written = won(client.put_if(b"l/held", Expected::Absent, b"", Some(&lease)));
-    let (_watch, events) = watch(&client, "l/", written);
-    // Leases of the same time that nobody keeps end meanwhile, one after the other.
-    for key in ["l/1", "l/2"] {
-        neglected(&etcd, key);
-        assert_eq!(change(&events).0, format!("+{key} "));
-        assert_eq!(change(&events).0, format!("-{key}"));
-    }
-    assert!(client.get(b"l/held").unwrap().is_some());
-    drop(lease);
-    assert_eq!(change(&events).0, "-l/held");
-    assert!(!is_lost.load(Ordering::SeqCst));
-}
-
-#[test]
-fn a_lease_that_etcd_ends_is_lost_and_takes_no_keys() {
-    let etcd = etcd_or_skip!("a lease that etcd ends");
-    let client = client(&etcd);
-    let (lost, is_lost) = mpsc::channel();
-    let lease = client.lease(Duration::from_secs(3), move || {
-        lost.send(()).expect("a test")
-    });
-    let lease = lease.unwrap();
-    let request = format!(r#"{{"ID":"{}"}}"#, lease.id());
-    etcd.ask("/v3/lease/revoke", &request).unwrap();
-    is_lost.recv_timeout(PATIENCE).expect("it is lost");
-    let refused = client.put_if(b"a", Expected::Absent, b"", Some(&lease));
-    assert!(
-        matches!(refused, Err(Error::Refused { code: 5, .. })),
-        "{refused:?}"
-    );
-}
-
-#[test]
-fn a_lease_is_lost_when_etcd_is_away_for_its_time() {
-    let mut etcd = etcd_or_skip!("a lease without etcd");
-    let client = client(&etcd);
-    let (lost, is_lost) = mpsc::channel();
-    let lease = client.lease(Duration::from_secs(2), move || {
-        lost.send(()).expect("a test")
-    });
-    let _lease = lease.unwrap();
-    etcd.kill();
-    is_lost.recv_timeout(PATIENCE).expect("it is lost");
 }
 
 #[test]
@@ -355,13 +289,9 @@ fn a_client_and_etcd_show_each_other_certificates() {
     let (_watch, events) = watch(&client, "a", before);
     let next = put(&client, "a", "2");
     assert_eq!(change(&events), ("+a 2".to_owned(), next));
-    let lease = client.lease(PATIENCE, || ()).unwrap();
-    won(client.put_if(b"b", Expected::Absent, b"", Some(&lease)));
-    drop(lease);
-    assert_eq!(client.get(b"b").unwrap(), None);
     // Of another authority: seen before anything is sent.
     let distrusts = with("other.pem", own).unwrap();
-    let written = distrusts.put_if(b"a", Expected::Absent, b"", None);
+    let written = distrusts.put_if(b"a", Expected::Absent, b"");
     assert!(
         matches!(written, Err(Error::NoAnswer { .. })),
         "{written:?}"
@@ -371,7 +301,7 @@ fn a_client_and_etcd_show_each_other_certificates() {
         let distrusted = with("ca.pem", identity).unwrap();
         let read = distrusted.get(b"a");
         assert!(matches!(read, Err(Error::NoAnswer { .. })), "{read:?}");
-        let written = distrusted.put_if(b"a", Expected::Absent, b"", None);
+        let written = distrusted.put_if(b"a", Expected::Absent, b"");
         assert!(matches!(written, Err(Error::Unknown { .. })), "{written:?}");
     }
     for (ca, identity) in [

@@ -25,6 +25,11 @@ use crate::{Config, Database, EngineError};
 /// How long two nodes may take to become known to each other.
 const MEET_WITHIN: Duration = Duration::from_secs(10);
 
+/// Changes since the last merge with which queries go over several nodes all the same,
+const FEW_CHANGES: u64 = 1 << 12;
+/// or this part of all quads.
+const SPREAD_SHARE: u64 = 256;
+
 /// How long a node whose copies elect who leads may say nothing to the others.
 const SOON_LOST: Duration = Duration::from_millis(1800);
 
@@ -147,7 +152,8 @@ impl Membership {
     }
 
     /// A graph for a query, as [`Membership::seen`]; none if this node answers it alone: it can, and `should`, another
-    /// node is away or catches up, the list of nodes changes, or the shards of a base that was merged are being cut.
+    /// node is away or catches up, the list of nodes changes, the shards of a base that was merged are being cut, or much
+    /// is not merged.
     ///
     /// # Errors
     /// As [`Membership::seen`], and [`EngineError::NotFollowing`] of a copy that may not answer.
@@ -160,7 +166,8 @@ impl Membership {
         if !self.can_answer_alone(graph) {
             return self.seen(graph, class).map(Some);
         }
-        let has_others = self.member.is_complete() && self.are_in_sync();
+        let has_others =
+            self.member.is_complete() && self.are_in_sync() && !has_much_unmerged(&graph.snapshot);
         if should || self.is_ending.load(Ordering::SeqCst) || !has_others {
             self.snapshots.check_that_it_may_answer()?;
             return Ok(None);
@@ -282,6 +289,13 @@ impl Membership {
             std::thread::sleep(LOOK_EVERY);
         }
     }
+}
+
+/// Whether so much came since the last merge that a query over several nodes takes longer than one of them alone: each
+/// snapshot is cut into shards, and lists that changed are asked for by messages.
+fn has_much_unmerged(snapshot: &Snapshot) -> bool {
+    let quads = snapshot.triples() + snapshot.named_quads();
+    snapshot.changes() > FEW_CHANGES.max(quads / SPREAD_SHARE)
 }
 
 /// How nodes are called, and which have left.

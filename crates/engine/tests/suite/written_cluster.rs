@@ -324,6 +324,24 @@ fn lists_are_read_one_sided_again_after_each_merge() {
 }
 
 /// The last node is ended, and misses a merge; its copy is then as it was when it ended, or before it had merged.
+/// Each snapshot is cut into shards, and what changed is asked for: more than that is a query of one node alone.
+#[test]
+fn queries_of_much_that_is_not_merged_are_answered_by_each_node_alone() {
+    let cluster = Cluster::start(&acquaintances(), ForkPolicy::InPlace, true);
+    let (nodes, model) = (&cluster.nodes, &cluster.model);
+    wait_until_read(nodes, model, "loaded");
+    let triples = (0..5_000).map(|n| format!("<http://x/m{n}> <http://x/knows> <http://x/p0> ."));
+    let update = format!("INSERT DATA {{ {} }}", triples.collect::<String>());
+    for database in [&nodes[1], model] {
+        database.update(&update).expect("it is right");
+    }
+    for node in nodes {
+        assert_eq!(light_queries(node, model, "not merged"), (0, 0));
+    }
+    nodes[0].compact().expect("it leads");
+    wait_until_read(nodes, model, "merged");
+}
+
 #[test]
 fn a_node_that_missed_a_merge_answers_right_and_reads_one_sided_again() {
     for (case, (keeps_copy, ends_all)) in [(true, false), (false, false), (false, true)]

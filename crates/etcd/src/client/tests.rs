@@ -1,9 +1,6 @@
-//! What does a client make of answers in parts, and of a lease that ends?
+//! What does a client make of answers in parts?
 
-use std::sync::mpsc;
-use std::time::Duration;
-
-use crate::testing::{Fake, LONG, Reply, client_of, streamed};
+use crate::testing::{Fake, LONG, Reply, client_of};
 use crate::wire::encode;
 use crate::{Client, Error, Expected, Revision, Swap};
 
@@ -99,55 +96,10 @@ fn a_comparison_names_the_revision_that_is_expected() {
     let won = r#"{"header":{"revision":"5"},"succeeded":true}"#;
     let fake = Fake::new([json(won)]);
     let client = client(&fake);
-    let swapped = client.put_if(b"foo", Expected::Revision(Revision(3)), b"bar", None);
+    let swapped = client.put_if(b"foo", Expected::Revision(Revision(3)), b"bar");
     assert_eq!(swapped.unwrap(), Swap::Won(Revision(5)));
     let swapped = client.delete_if(b"foo", Expected::Absent);
     assert_eq!(swapped.unwrap(), Swap::Won(Revision(5)));
     assert!(fake.asked()[0].body.contains(r#""mod_revision":"3""#));
     assert!(fake.asked()[1].body.contains(r#""mod_revision":"0""#));
-}
-
-#[test]
-fn a_lease_is_lost_once_etcd_says_so_or_says_nothing() {
-    let granted = json(r#"{"header":{},"ID":"7","TTL":"1"}"#);
-    let gone = Reply::Json(r#"{"result":{"header":{},"ID":"7"}}"#.to_owned());
-    let silent = Reply::Held(streamed(&[]));
-    for reply in [gone, Reply::Raw(Vec::new()), silent, json("[]")] {
-        let fake = Fake::new([granted.clone(), reply]);
-        let (lost, is_lost) = mpsc::channel();
-        let lease = client(&fake).lease(Duration::from_secs(1), move || {
-            lost.send(()).expect("it is waited for");
-        });
-        let lease = lease.unwrap();
-        assert_eq!(lease.id(), 7);
-        is_lost.recv_timeout(LONG).expect("it is lost");
-        assert!(fake.asked()[1].path.ends_with("/keepalive"));
-        drop(fake);
-    }
-}
-
-#[test]
-fn a_lease_that_is_dropped_is_revoked_and_not_lost() {
-    let kept = json(r#"{"ID":"7","TTL":"90","result":{"ID":"7","TTL":"90"}}"#);
-    let fake = Fake::new([kept]);
-    let (lost, is_lost) = mpsc::channel::<()>();
-    let lease = client(&fake).lease(Duration::from_millis(89_001), move || drop(lost));
-    drop(lease.unwrap());
-    assert_eq!(is_lost.try_recv(), Err(mpsc::TryRecvError::Disconnected));
-    let asked = fake.asked();
-    assert!(asked[0].body.contains(r#""90""#));
-    assert!(asked[1].path.ends_with("/revoke") && asked[1].body.contains(r#""7""#));
-}
-
-#[test]
-fn a_lease_without_number_or_time_is_refused() {
-    for text in [
-        "{}",
-        r#"{"ID":"7"}"#,
-        r#"{"TTL":"1"}"#,
-        r#"{"ID":"-7","TTL":"1"}"#,
-    ] {
-        let fake = Fake::new([json(text)]);
-        assert!(client(&fake).lease(LONG, || ()).is_err(), "{text}");
-    }
 }

@@ -18,7 +18,7 @@ fn refusal(status: u16, code: u32, message: &str) -> Reply {
 }
 
 fn put(client: &Client) -> Result<Swap, Error> {
-    client.put_if(b"foo", Expected::Absent, b"bar", None)
+    client.put_if(b"foo", Expected::Absent, b"bar")
 }
 
 /// Answers that are none, each with a wait that is long enough for it not to be cut.
