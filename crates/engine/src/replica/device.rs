@@ -68,11 +68,10 @@ impl From<(ApplyError, usize)> for Stop {
 fn is_of_device(error: &EngineError) -> bool {
     match error {
         // What the writer says of a log that takes no more.
-        EngineError::ReadOnly { .. } => true,
+        EngineError::ReadOnly { .. } | EngineError::Io { .. } => true,
         EngineError::Store(error) => matches!(
             error,
-            StoreError::Io { .. }
-                | StoreError::DiskFull { .. }
+            StoreError::DiskFull { .. }
                 | StoreError::LogFailed { .. }
                 | StoreError::Uncertain { .. }
         ),
