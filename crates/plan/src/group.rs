@@ -9,6 +9,7 @@ use std::cell::Cell;
 
 use crate::algebra::{Pattern, endpoint_variable, never_fails};
 use crate::block::{Block, Item, Operation, certain_of_union, conjuncts, possible_of_union};
+use crate::count_last::count_path_last;
 use crate::expression::{Aggregate, AggregateFunction, Comparison, Expression};
 use crate::facts::Source;
 use crate::join::{Explored, HASH, join, join_cost, joined_rows, shared, values};
@@ -131,8 +132,15 @@ impl<'a> Grouper<'a> {
             } else {
                 input_rows.sqrt().max(1.0)
             };
+            let mut input = inner.into_node();
+            count_path_last(
+                &mut input,
+                by,
+                &aggregates,
+                &self.given.union(&self.perhaps),
+            );
             let operator = Operator::Group {
-                input: Box::new(inner.into_node()),
+                input: Box::new(input),
                 by: by.clone(),
                 aggregates,
             };

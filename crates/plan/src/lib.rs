@@ -20,6 +20,7 @@ mod convert_expression;
 mod convert_group;
 mod convert_path;
 mod convert_select;
+mod count_last;
 mod counted;
 mod end_counts;
 mod error;
