@@ -80,7 +80,7 @@ impl<'t> Parser<'t, '_> {
                         && !self.scope.is_in(Set::Columns, variable.name) =>
                 {
                     let message = format!(
-                        "AS assigns ?{}, which is a key of GROUP BY already",
+                        "AS assigns ?{}, which GROUP BY, or VALUES at the end, binds already",
                         variable.name
                     );
                     return Err(self.wrong(variable.span, message, None));

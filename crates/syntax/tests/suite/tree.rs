@@ -390,7 +390,7 @@ fn variables_are_judged_by_their_scope() {
         ),
         (
             "SELECT (1 AS ?z) {} GROUP BY ?z",
-            "AS assigns ?z, which is a key of GROUP BY already",
+            "AS assigns ?z, which GROUP BY, or VALUES at the end, binds already",
         ),
         (
             "SELECT (1 AS ?v) {} VALUES ?v {}",
