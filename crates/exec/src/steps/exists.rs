@@ -3,7 +3,7 @@
 
 use jindou_model::{TermId, inline};
 use jindou_plan::physical::{COMPARED_VARIABLES, Outcome, PlannedStep, Step, Var};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::feed::Feed;
 use super::undecided::{Open, Undecided};
@@ -183,7 +183,9 @@ impl Decided {
             values: Vec::new(),
             all: Vec::with_capacity(table.rows()),
         };
-        let mut places: FxHashMap<Values, usize> = FxHashMap::default();
+        let most = if is_compared { table.rows() } else { 0 };
+        let mut places: FxHashMap<Values, usize> =
+            FxHashMap::with_capacity_and_hasher(most, FxBuildHasher);
         for row in 0..table.rows() {
             let mut values = Values::default();
             for (value, column) in values.iter_mut().zip(&columns) {
