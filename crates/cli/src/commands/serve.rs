@@ -35,8 +35,6 @@ pub(crate) fn run(mut arguments: ServeArguments) -> anyhow::Result<()> {
     if let Some(port) = arguments.port {
         arguments.bind.set_port(port);
     }
-    let location = arguments.location.as_deref();
-    let node = Node::of(&arguments.cluster, location, !arguments.files.is_empty())?;
     check_folders(&arguments.allow_load)?;
     let mut config = config(arguments.bind, &arguments.limits);
     arguments.access.apply(&mut config)?;
@@ -61,9 +59,12 @@ pub(crate) fn run(mut arguments: ServeArguments) -> anyhow::Result<()> {
         engine.durability.fsync = Fsync::Never;
         note!("--fsync never: a crash of the machine may lose acknowledged updates");
     }
+    check_address(arguments.bind)?;
+    // Only now: a node adds itself to the list of its cluster, where what else was asked for is to be right.
+    let location = arguments.location.as_deref();
+    let node = Node::of(&arguments.cluster, location, !arguments.files.is_empty())?;
     engine.is_replicated = node.is_some() && !arguments.read_only;
     engine.copy_rate = arguments.cluster.copy_rate;
-    check_address(arguments.bind)?;
     if let Some((node, location)) = node.as_ref().zip(location)
         && !arguments.read_only
     {
