@@ -3,7 +3,7 @@
 
 use std::net::{TcpListener, TcpStream, ToSocketAddrs as _};
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -406,6 +406,8 @@ pub(crate) fn start_anew(anew: Anew) -> anyhow::Error {
         Anew::Copied => note!("starting anew, with a copy of the store of the node that leads"),
     }
     let program = match std::env::current_exe() {
+        // Another version was installed in its place meanwhile: this process has its file all the same.
+        Ok(program) if !program.exists() => PathBuf::from("/proc/self/exe"),
         Ok(program) => program,
         Err(error) => return anyhow::Error::new(error).context("cannot find this program"),
     };
