@@ -27,6 +27,8 @@ pub(crate) mod relisting;
 
 /// Who is not there by then is named.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// Set in the environment of a process that took the place of one before it.
+const GOES_ON: &str = "_JINDOU_NODE_GOES_ON";
 /// Where nothing ends a wait sooner, it begins again.
 const LONG: Duration = Duration::from_secs(3600);
 
@@ -136,10 +138,12 @@ impl Node {
                 own.address
             )
         })?;
-        check_it_does_not_run(&list, &own)?;
-        let peers = enrol(&list, &own, arguments.shards).context("--cluster")?;
+        let (peers, was_led) = while_etcd_is_away(|| {
+            check_it_does_not_run(&list, &own)?;
+            let peers = enrol(&list, &own, arguments.shards).context("--cluster")?;
+            Ok((peers, list.was_led().context("--cluster")?))
+        })?;
         let node = peers.node(&name).context("--node")?;
-        let was_led = list.was_led().context("--cluster")?;
         let others = || peers.peers().iter().filter(|peer| peer.name != name);
         let is_alone = others().all(|peer| peer.stage == Stage::Gone);
         if is_alone && was_led && copying::is_empty(location)? {
@@ -249,6 +253,36 @@ fn is_remote(own: &Peer) -> anyhow::Result<bool> {
     };
     let alone = PeerList::kept("", 1, Shards::ONE, vec![alone]).context("--node, --advertise")?;
     Ok(alone.remote_address().is_some())
+}
+
+/// Asks until etcd answers where this process goes on for one before it, which an etcd that is away did not end, either; once
+/// where somebody starts it.
+///
+/// # Errors
+/// Those of `ask`.
+fn while_etcd_is_away<T>(mut ask: impl FnMut() -> anyhow::Result<T>) -> anyhow::Result<T> {
+    let goes_on = std::env::var_os(GOES_ON).is_some();
+    let is_away = |error: &anyhow::Error| {
+        let error = error.downcast_ref::<jindou_etcd::Error>();
+        error.is_some_and(|error| {
+            matches!(
+                error,
+                jindou_etcd::Error::NoAnswer { .. } | jindou_etcd::Error::Unknown { .. }
+            )
+        })
+    };
+    let mut is_told = false;
+    loop {
+        match ask() {
+            Err(error) if goes_on && is_away(&error) => {
+                if !std::mem::replace(&mut is_told, true) {
+                    note!("{error:#}; the node goes on when it does");
+                }
+                thread::sleep(PATIENCE);
+            }
+            answer => return answer,
+        }
+    }
 }
 
 /// That nobody answers where the list says that a node is, if that is elsewhere: a second process of its name would take its
@@ -417,6 +451,7 @@ pub(crate) fn start_anew(anew: Anew) -> anyhow::Error {
         .args((anew == Anew::Copied).then_some(COPY_ANEW))
         // It was asked for once.
         .env_remove("JINDOU_COPY_ANEW")
+        .env(GOES_ON, "1")
         .exec();
     anyhow::Error::new(error).context("cannot start anew")
 }

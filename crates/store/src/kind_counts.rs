@@ -34,12 +34,26 @@ pub(crate) struct KindCounts {
     /// With one of the terms of each. Changes are counted apart from what they change, so that numbers may be below zero
     /// meanwhile.
     kinds: FxHashMap<Kind, (TermId, i64)>,
+    /// No kind is told from another.
+    is_of_all: bool,
 }
 
 impl KindCounts {
+    /// None yet; all are as one kind where they are not told apart `by_kind`.
+    pub(crate) fn new(by_kind: bool) -> Self {
+        Self {
+            is_of_all: !by_kind,
+            ..Self::default()
+        }
+    }
+
     /// Counts a term, or edges with this end: `count` more.
     pub(crate) fn add(&mut self, snapshot: &Snapshot, id: TermId, count: i64) {
-        self.add_kind(kind_of(snapshot, id), id, count);
+        let kind = match self.is_of_all {
+            true => Kind::Iri,
+            false => kind_of(snapshot, id),
+        };
+        self.add_kind(kind, id, count);
     }
 
     fn add_kind(&mut self, kind: Kind, id: TermId, count: i64) {
@@ -115,13 +129,13 @@ pub(crate) struct BaseTally<'a> {
 }
 
 impl<'a> BaseTally<'a> {
-    pub(crate) fn new(snapshot: &'a Snapshot) -> Self {
+    pub(crate) fn new(snapshot: &'a Snapshot, by_kind: bool) -> Self {
         let none = (TermId::NONE, 0);
         Self {
             snapshot,
             vertices: [none; 2],
             codes: Box::new([none; 1 << u8::BITS]),
-            others: KindCounts::default(),
+            others: KindCounts::new(by_kind),
         }
     }
 
@@ -134,6 +148,9 @@ impl<'a> BaseTally<'a> {
         count: impl Fn(usize) -> i64,
     ) {
         let base = self.snapshot.base();
+        if self.others.is_of_all {
+            return self.others.add_kind(Kind::Iri, first, sum);
+        }
         match first.kind() {
             TermKind::Vertex => {
                 for place in 0..len {

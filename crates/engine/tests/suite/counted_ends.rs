@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use jindou_engine::ingest::{Progress, Source};
 use jindou_engine::{
     Config, Database, ForkPolicy, LoadOptions, MergePolicy, MessageLimits, QueryOptions,
-    QueryResults, Shards,
+    QueryResults, Shards, SpillLimits,
 };
 
 /// A row of pseudo-random numbers.
@@ -233,4 +233,38 @@ fn counts_of_ends_are_those_of_the_triples() {
             compare(&database, &format!("{note}, merged {round}"));
         }
     }
+}
+
+/// More kinds of terms than are counted by kind: all of them together are counted all the same.
+#[test]
+fn terms_of_very_many_kinds_are_counted_where_kinds_do_not_matter() {
+    let mut config = config(1, 1);
+    // Less than looking at all of them takes.
+    config.query_memory_bytes = 200_000;
+    config.spill = SpillLimits::off();
+    let database = Database::with_config(config);
+    let mut text = String::new();
+    for number in 0..20_000 {
+        writeln!(
+            text,
+            "<e:{}> <e:p> \"{number}\"^^<e:type{number}> .",
+            number % 7
+        )
+        .unwrap();
+    }
+    let sources = vec![Source::bytes("kinds.ttl", text)];
+    database
+        .load(sources, &LoadOptions::default(), &Progress::default())
+        .unwrap();
+    let count = |n: u32, pattern: &str| {
+        let query = format!("SELECT (COUNT(DISTINCT ?o) AS ?n) {{ {pattern} }}");
+        let found = rows(&database, &query, false);
+        assert!(found[0].contains(&format!("\"{n}\"")), "{query}: {found:?}");
+    };
+    count(20_000, "?s ?p ?o");
+    database
+        .update("INSERT DATA { <e:1> <e:q> \"x\"^^<e:other> }")
+        .unwrap();
+    count(20_001, "?s ?p ?o");
+    count(20_000, "?s <e:p> ?o");
 }

@@ -46,9 +46,11 @@ struct Key {
 #[derive(Default)]
 struct Kept {
     base: Mutex<Option<Arc<KindCounts>>>,
-    /// The answer last given, and the versions of the changes that it holds for.
-    last: Mutex<Option<(Box<[u64]>, Arc<KindCounts>)>>,
+    last: Mutex<Option<Answer>>,
 }
+
+/// The answer last given, and the versions of the changes that it holds for.
+type Answer = (Box<[u64]>, Arc<KindCounts>);
 
 /// What was counted in a generation.
 #[derive(Default)]
@@ -259,7 +261,7 @@ impl Snapshot {
     /// Counts what one of several graphs has of predicates, edge by edge.
     fn counts_of_graph(&self, graph: TermId, key: &Key, poll: Poll<'_>) -> Option<KindCounts> {
         let (mut counts, mut terms, mut edges) =
-            (KindCounts::default(), TermSet::default(), 0_usize);
+            (KindCounts::new(key.by_kind), TermSet::default(), 0_usize);
         for (_, predicate) in &key.parts {
             let flow = self.for_each_edge_of_graph(graph, *predicate, &mut |subject, object| {
                 let end = match key.direction {
@@ -290,7 +292,7 @@ impl Snapshot {
 
     /// Counts what the base has.
     fn counts_of_base(&self, key: &Key, poll: Poll<'_>) -> Option<KindCounts> {
-        let mut tally = BaseTally::new(self);
+        let mut tally = BaseTally::new(self, key.by_kind);
         let mut seen = TermSet::default();
         let is_union = key.counted == Counted::Terms && key.parts.len() > 1;
         for (layer, predicate) in &key.parts {
