@@ -200,13 +200,21 @@ fn a_first_node_that_ended_before_it_had_a_store_begins_with_one_later() {
     etcd.start(at);
     let port = || listen().local_addr().unwrap().port();
     let (first, second) = (port(), port());
-    // It is in the list by then, and others are before it comes back.
+    let address = format!("127.0.0.1:{second}");
+    let add = ["cluster", "add", "b", "--cluster", &etcd.url];
+    let add = [&add[..], &["--advertise", &address]].concat();
+    // What is wrong otherwise is seen before it is in the list.
     let mut wrong = serve(at, "a", (&etcd, first));
     let output = wrong.args(["--credentials", "absent"]).output().unwrap();
     assert!(said(&output).contains("absent"), "{}", said(&output));
-    let address = format!("127.0.0.1:{second}");
-    let add = ["cluster", "add", "b", "--cluster", &etcd.url];
-    succeeds(at, &[&add[..], &["--advertise", &address]].concat());
+    let output = jindou(at).args(&add).output().unwrap();
+    assert!(said(&output).contains("no list"), "{}", said(&output));
+    // That there can be no store is not, and others are in it before that one comes back.
+    std::fs::write(at.join("a"), "no folder").unwrap();
+    let output = serve(at, "a", (&etcd, first)).output().unwrap();
+    assert!(!output.status.success(), "{}", said(&output));
+    std::fs::remove_file(at.join("a")).unwrap();
+    succeeds(at, &add);
     let a = Node::of(serve(at, "a", (&etcd, first)));
     let b = Node::of(serve(at, "b", (&etcd, second)));
     for node in [&a, &b] {
