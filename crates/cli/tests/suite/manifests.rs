@@ -79,16 +79,16 @@ fn serve(arguments: &[&str], variables: &BTreeMap<&str, String>) -> Output {
     command.output().unwrap()
 }
 
-/// Options are known and their values can be: it ends for want of the secret, which it reads before it asks etcd anything,
-/// and warns of no variable.
+/// Options are known and their values can be: it ends for want of the credentials, which it reads before it asks etcd
+/// anything, and warns of no variable.
 #[track_caller]
 fn are_options(arguments: &[&str], variables: &BTreeMap<&str, String>) {
     let output = serve(arguments, variables);
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
-    let secret = value_of(arguments, "--cluster-secret");
-    let is_of_secret = said.contains(&format!("--cluster-secret: {secret}"));
-    assert!(is_of_secret, "{arguments:?}: {said}");
+    let file = value_of(arguments, "--credentials");
+    let is_of_file = said.contains(&format!("--credentials: {file}"));
+    assert!(is_of_file, "{arguments:?}: {said}");
     assert!(!said.contains("names no option"), "{said}");
 }
 
@@ -127,6 +127,7 @@ fn an_option_that_is_none_is_found() {
         "--cluster=http://etcd:2379",
         "--advertise=a:7900",
         "--cluster-secret=/run/secrets/secret",
+        "--credentials=/run/secrets/credentials",
     ];
     let node = BTreeMap::from([("JINDOU_NODE", "a".to_owned())]);
     are_options(&good, &node);
