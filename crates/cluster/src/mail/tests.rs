@@ -447,6 +447,37 @@ fn whoever_waits_for_room_gets_it_or_gives_up(way: Way) {
     let _reason = other.events.loss();
 }
 
+/// What waits for room stays behind, in its order; what was sent ahead before stays before.
+fn what_is_sent_ahead_comes_before_what_waits(way: Way) {
+    let world = World::new(way, 1);
+    let [one, other] = world.ends(&options(512, NEVER));
+    let (gate, wait) = gated();
+    let one = Desk::new(one);
+    let other = Desk::with(other, MailLimits::default(), wait);
+    let gate = gate;
+    fill(&one.mail);
+    let waiting = one.mail.waiting_bytes() / 200;
+    for ahead in [2, 3] {
+        assert!(one.mail.send_ahead(vec![ahead]));
+    }
+    assert!(one.mail.send(vec![4]));
+    drop(gate);
+    let mut order = Vec::new();
+    while order.last() != Some(&4) {
+        order.push(other.events.message()[0]);
+    }
+    let place = |kind: u8| {
+        order
+            .iter()
+            .position(|other| *other == kind)
+            .expect("it came")
+    };
+    assert!(place(2) < place(3), "{order:?}");
+    let behind = order[place(3)..].iter().filter(|kind| **kind == 1).count();
+    // As much as the ring takes may have left the queue meanwhile.
+    assert!(behind + 8 >= waiting, "{behind} of {waiting}: {order:?}");
+}
+
 fn a_mail_that_is_ended_takes_nothing_though_somebody_has_it(way: Way) {
     let world = World::new(way, 1);
     let [one, other] = world.ends(&options(512, OFTEN));
@@ -630,6 +661,7 @@ macro_rules! contract {
             messages_of_each_thread_arrive_once_and_in_order
             the_mails_own_threads_reply_to_each_other_over_full_rings
             whoever_waits_for_room_gets_it_or_gives_up
+            what_is_sent_ahead_comes_before_what_waits
             a_mail_that_is_ended_takes_nothing_though_somebody_has_it
             a_node_that_is_killed_is_lost_once_for_whoever_sends_and_waits
             a_message_that_is_refused_ends_the_mail
