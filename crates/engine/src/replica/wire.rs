@@ -14,6 +14,8 @@ use crate::AddressPolicy;
 
 /// Bytes of a piece of a message.
 const PIECE_BYTES: usize = 8 << 20;
+/// Bytes of the hash at the end of a piece.
+const HASH_BYTES: usize = 8;
 /// The first byte of a piece.
 const MORE: u8 = 0;
 const LAST: u8 = 1;
@@ -255,7 +257,14 @@ pub(super) fn pieces(head: &Head, body: &[&[u8]]) -> Vec<Vec<u8>> {
         }
     }
     pieces.last_mut().expect("there is one")[0] = LAST;
+    pieces.iter_mut().for_each(seal);
     pieces
+}
+
+/// Adds a hash of a piece, without which a flipped bit might have it wait for others that do not come.
+fn seal(piece: &mut Vec<u8>) {
+    let hash = xxh3_64(piece);
+    piece.extend(hash.to_le_bytes());
 }
 
 /// A message without a body as a piece that may go between those of others.
@@ -263,7 +272,9 @@ pub(super) fn alone(head: &Head) -> Vec<u8> {
     let mut pieces = pieces(head, &[]);
     assert_eq!(pieces.len(), 1, "only what is short goes ahead");
     let mut piece = pieces.remove(0);
+    piece.truncate(piece.len() - HASH_BYTES);
     piece[0] = ALONE;
+    seal(&mut piece);
     piece
 }
 
@@ -288,6 +299,12 @@ impl Pieces {
         piece: &[u8],
         most_bytes: usize,
     ) -> Result<Option<Message>, String> {
+        let Some((piece, hash)) = piece.split_last_chunk::<HASH_BYTES>() else {
+            return Err("a piece of a message is too short".to_owned());
+        };
+        if xxh3_64(piece) != u64::from_le_bytes(*hash) {
+            return Err("a piece of a message is not what was sent".to_owned());
+        }
         let Some((kind, bytes)) = piece.split_first() else {
             return Err("a piece of a message is empty".to_owned());
         };
@@ -344,7 +361,7 @@ mod tests {
         let mut found = Vec::new();
         let short = Head::Applied { number: 3 };
         for piece in pieces {
-            assert!(piece.len() <= PIECE_BYTES + 1);
+            assert!(piece.len() <= PIECE_BYTES + 1 + HASH_BYTES);
             found.extend(together.add(&alone(&short), 1 << 30).expect("it is sound"));
             found.extend(together.add(&piece, 1 << 30).expect("it is sound"));
         }
@@ -378,6 +395,8 @@ mod tests {
             with: u8,
         ) {
             let _ = Pieces::default().add(&bytes, 1 << 20);
+            seal(&mut bytes);
+            let _ = Pieces::default().add(&bytes, 1 << 20);
             let head = Head::Write {
                 id: 3,
                 request: Box::new(Request::Update { text: "x".to_owned() }),
@@ -386,6 +405,11 @@ mod tests {
             bytes = pieces(&head, &[b"abc"]).remove(0);
             let place = at % bytes.len();
             bytes[place] ^= with;
+            let found = Pieces::default().add(&bytes, 1 << 20);
+            prop_assert_eq!(found.is_ok(), with == 0);
+            // As one that sends so would.
+            bytes.truncate(bytes.len() - HASH_BYTES);
+            seal(&mut bytes);
             let _ = Pieces::default().add(&bytes, 1 << 20);
         }
     }
