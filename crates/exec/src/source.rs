@@ -204,7 +204,7 @@ pub trait Catalogue: Send + Sync {
     fn edges(&self, graph: GraphRef<'_>, predicate: PredicateId) -> Option<u64>;
 
     /// Counts the terms at one end of edges, or these edges, by kind, without a look at each edge; `None` where it
-    /// cannot, and once `poll` says so, which is told now and then how many bytes are held.
+    /// cannot, or once `poll`, which is called now and then with the bytes held, returns false.
     fn count_ends(
         &self,
         _asked: &EndsAsked<'_>,

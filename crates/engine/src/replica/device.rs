@@ -27,7 +27,7 @@ pub(super) struct Stop {
 }
 
 impl Stop {
-    /// What follows from an error, when so many bytes were to be written.
+    /// The stop that an error calls for; `bytes` is the size of the write that failed.
     pub(super) fn of(error: &EngineError, bytes: usize) -> Self {
         Self {
             reason: error.to_string(),
@@ -108,7 +108,7 @@ impl Refusal {
     }
 }
 
-/// Has a file of so many bytes in a folder, on the device, which nobody sees and nothing is left of.
+/// Tries whether a folder takes so many bytes: writes and syncs an unnamed temporary file of that size.
 fn write_and_remove(folder: &Path, bytes: usize) -> io::Result<()> {
     let zeros = vec![0; bytes.min(ROOM_BESIDE)];
     let mut file = tempfile::tempfile_in(folder)?;

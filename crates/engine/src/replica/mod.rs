@@ -233,8 +233,7 @@ impl Replica {
         self.0.may_answer(within)
     }
 
-    /// Whether all of these nodes have what readers are to see, as far as is known here: a transaction is told of when they
-    /// have it.
+    /// Whether all of these nodes are in sync, as far as is known here: a transaction is acknowledged when those have it.
     #[must_use]
     pub fn are_in_sync(&self, nodes: &[NodeId]) -> bool {
         self.0.are_in_sync(nodes)

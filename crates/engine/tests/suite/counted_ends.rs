@@ -44,7 +44,7 @@ impl Numbers {
         }
     }
 
-    /// Triples of which each has one of so many predicates, or is a type.
+    /// Random triples: `rdf:type`, or one of so many predicates.
     fn triples(&mut self, count: usize, predicates: u64) -> String {
         let mut text = String::new();
         for _ in 0..count {

@@ -20,7 +20,7 @@ use crate::context::Context;
 const NONE: u32 = u32::MAX;
 /// Terms that begin together while places are found.
 const BEGUN_AT_ONCE: usize = 4096;
-/// Places that are looked at between two looks at the clock.
+/// Places visited between two checks of the time limit.
 const PLACES_AT_ONCE: usize = 1 << 16;
 /// Bytes of answers that are kept for later rows.
 const KEPT_BYTES: usize = 64 << 20;
