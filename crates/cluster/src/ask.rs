@@ -1,4 +1,5 @@
-//! Questions about single edges and lists: each is asked the shard of its key.
+//! Questions about single edges and lists: each is asked the shard of its key, and those for shards of one node go
+//! there together.
 
 use jindou_exec::GraphSource;
 use jindou_model::{
@@ -67,7 +68,7 @@ impl Sharded {
         })
     }
 
-    /// Calls `ask` for each shard that owns some of the keys, with these.
+    /// Calls `ask` for those that have the shards of some of the keys, with these.
     pub(crate) fn ask_shards(
         &self,
         keys: impl IntoIterator<Item = TermId>,
@@ -75,7 +76,7 @@ impl Sharded {
     ) -> Result<(), Unavailable> {
         Split::lend(|split| {
             split.fill(keys, |key| match is_of_graph(key) {
-                true => self.shards.owner(key).0,
+                true => self.part_of(self.shards.owner(key)),
                 false => self.part_of_others(),
             });
             ask_all(split, |number, part| ask(self.of_part(number)?, part))

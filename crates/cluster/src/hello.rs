@@ -33,7 +33,7 @@ use self::session::Session;
 use crate::secret::Secret;
 
 /// The version of the protocol: nodes of two versions do not join.
-pub const PROTOCOL_VERSION: u32 = 7;
+pub const PROTOCOL_VERSION: u32 = 8;
 
 /// Which side of a connection a process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

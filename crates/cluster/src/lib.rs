@@ -3,7 +3,7 @@
 //! [`Sharded`] is a graph over graphs, each of which has the rows of one shard. It asks each shard for
 //! the keys that it owns and for no others, and puts the answers in the order that callers expect.
 //! [`LogicalNodes`] are nodes in one process, between which sub-queries go. [`OneSided`] reads shards of
-//! other nodes without asking these, and [`AskedShard`] asks for one by messages. [`DealtTerms`] is a dictionary over parts of it at
+//! other nodes without asking these, and [`AskedShards`] ask for them by messages. [`DealtTerms`] is a dictionary over parts of it at
 //! nodes. A [`Mail`] carries messages
 //! of sub-queries to another node and back.
 //!
@@ -38,7 +38,7 @@ mod workers;
 
 pub use advert::{Advert, AdvertError, BaseTags};
 pub use calls::{
-    AskedShard, AskedTerms, Connection, Link, LinkEnd, LinkError, LinkOptions, Listening, OpenEnd,
+    AskedShards, AskedTerms, Connection, Link, LinkEnd, LinkError, LinkOptions, Listening, OpenEnd,
     ServedId, ServedShards, ShardServer,
 };
 pub use copy::{CopyRequest, CopyRequestError};

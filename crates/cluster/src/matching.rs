@@ -1,6 +1,6 @@
 //! Reading what matches a pattern.
 //!
-//! Predicate by predicate, as each may be on other shards. Where no end is known, shard by shard. What
+//! Predicate by predicate, as each may be on other shards. Where no end is known, node by node. What
 //! is read goes to the caller at once; so a shard that is not ready is waited for once something was
 //! handed on, as the caller cannot be told to ask again then: for a bounded time, as the caller does not look
 //! at its limits meanwhile, after which the shard counts as lost.
@@ -255,7 +255,8 @@ impl Sharded {
         })
     }
 
-    /// Reads the edges of a predicate from a known subject, or all of them, in the rows of subjects.
+    /// Reads the edges of a predicate from a known subject, or all of them, in the rows of subjects: by one question
+    /// to all shards of a node.
     fn visit_rows(
         &self,
         pattern: &Pattern,
@@ -285,7 +286,7 @@ impl Sharded {
             let shard = self.shards.owner(subject);
             return read_from(shard, self.of_key(predicate, subject)?);
         }
-        for shard in self.shards.all() {
+        for shard in self.parts() {
             let flow = read_from(shard, self.of_shard(shard)?)?;
             if flow.is_break() {
                 return Ok(flow);

@@ -44,8 +44,8 @@ impl Sharded {
             TermId::new(TermKind::Literal, 0),
             TermId::from_raw(u64::MAX),
         );
-        for of_shard in self.of_each_shard(graph, traits, precision, within)? {
-            match of_shard {
+        for of_part in self.of_each_part(graph, traits, precision, within)? {
+            match of_part {
                 Some(ids) => all = all.union(&ids.within(&literals)),
                 None => return Ok(None),
             }
@@ -67,8 +67,8 @@ impl Sharded {
         else {
             return Ok(None);
         };
-        for of_shard in self.of_each_shard(graph, traits, Precision::Exact, within)? {
-            match of_shard {
+        for of_part in self.of_each_part(graph, traits, Precision::Exact, within)? {
+            match of_part {
                 Some(ids) => all = all.union(&ids),
                 None => return Ok(None),
             }
@@ -76,17 +76,17 @@ impl Sharded {
         Ok(Some(all))
     }
 
-    /// What each shard says. All are asked before it is said that one does not answer.
-    fn of_each_shard(
+    /// What the shards of each node say. All are asked before it is said that one does not answer.
+    fn of_each_part(
         &self,
         graph: GraphRef<'_>,
         traits: &[Membership],
         precision: Precision,
         within: Option<&IdRanges>,
     ) -> Result<Vec<Option<IdRanges>>, Unavailable> {
-        let mut all = Vec::with_capacity(self.shards.count());
+        let mut all = Vec::new();
         let mut reason = None;
-        for shard in self.shards.all() {
+        for shard in self.parts() {
             let rows = self.of_shard(shard);
             match rows.and_then(|rows| rows.members(graph, traits, precision, within)) {
                 Ok(ids) => all.push(ids),

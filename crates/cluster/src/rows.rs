@@ -1,7 +1,7 @@
 //! Who has the lists of these keys?
 //!
-//! Those of a shard that is here, or whose node is asked, come from that shard; those of all shards whose
-//! memory is read from here come together, whatever nodes these are of.
+//! Those of a shard that is here come from that shard, those of all shards of a node that is asked in one answer;
+//! those of all shards whose memory is read from here come together, whatever nodes these are of.
 
 use jindou_exec::GraphSource;
 use jindou_model::{
@@ -231,7 +231,7 @@ impl Sharded {
         split.fill(keys, |key| match (self.shards.owner(key), reading) {
             _ if !is_of_graph(key) => self.part_of_others(),
             (shard, Some(reading)) if reading.has((predicate, direction), shard, key) => read,
-            (shard, _) => shard.0,
+            (shard, _) => self.part_of(shard),
         });
     }
 

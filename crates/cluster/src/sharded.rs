@@ -11,6 +11,7 @@ use jindou_model::{
 };
 use jindou_partition::Shards;
 use jindou_store::LayerKind;
+use rustc_hash::FxHashMap;
 
 use crate::matching::PATIENCE_OF_SCANS;
 use crate::one_sided::{OneSided, layer_of};
@@ -29,7 +30,9 @@ pub struct Sharded {
     /// `rdf:type`.
     pub(crate) shared: Arc<dyn GraphSource>,
     /// The rows, by shard; none of one that is lost.
-    pub(crate) rows: Vec<Option<Arc<dyn GraphSource>>>,
+    rows: Vec<Option<Arc<dyn GraphSource>>>,
+    /// The first shard of those that one graph answers for, by shard.
+    part_of: Vec<u32>,
     /// Reads the lists of those that it has, in place of their `rows`.
     reader: Option<Reader>,
     /// How long a scan that has begun waits for a shard that is not ready.
@@ -58,7 +61,8 @@ pub trait ChangedLists: Send + Sync {
 
 impl Sharded {
     /// The graph of these parts: what is known to all, and the rows of each shard, or none of one that
-    /// is lost: what needs it is answered by [`Unavailable::Never`].
+    /// is lost: what needs it is answered by [`Unavailable::Never`]. Shards that have the same rows, as those of
+    /// another node that are asked together, are given one call.
     ///
     /// # Panics
     /// If there are not as many `rows` as `shards`.
@@ -70,11 +74,13 @@ impl Sharded {
         rows: Vec<Option<Arc<dyn GraphSource>>>,
     ) -> Self {
         assert_eq!(rows.len(), shards.count(), "each shard has its rows");
+        let part_of = parts(&rows);
         Self {
             shards,
             catalogue,
             shared,
             rows,
+            part_of,
             reader: None,
             patience_of_scans: PATIENCE_OF_SCANS,
         }
@@ -106,6 +112,17 @@ impl Sharded {
             kind,
             sharded: self,
         })
+    }
+
+    /// The part that a shard is of: the first shard of those that are asked together.
+    pub(crate) fn part_of(&self, shard: ShardId) -> u32 {
+        self.part_of[shard.0 as usize]
+    }
+
+    /// The first shard of each part.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = ShardId> + '_ {
+        let is_first = |shard: &ShardId| self.part_of(*shard) == shard.0;
+        self.shards.all().filter(is_first)
     }
 
     /// The rows of a shard.
@@ -154,6 +171,18 @@ impl Sharded {
             Direction::In => (GraphRef::Named, true),
         }
     }
+}
+
+/// The first shard of those that have the same rows, by shard.
+fn parts(rows: &[Option<Arc<dyn GraphSource>>]) -> Vec<u32> {
+    let mut first_of = FxHashMap::default();
+    let parts = (0..).zip(rows).map(|(shard, rows)| match rows {
+        Some(rows) => *first_of
+            .entry(Arc::as_ptr(rows).cast::<()>())
+            .or_insert(shard),
+        None => shard,
+    });
+    parts.collect()
 }
 
 impl Catalogued for Sharded {

@@ -471,7 +471,7 @@ fn seen(
             pool: config.memory_pool.as_ref(),
         }
     });
-    let (seen, terms) = nodes.seen(&rows, graph, terms.as_ref());
+    let (seen, terms) = nodes.seen(&rows, graph, &sharded, terms.as_ref());
     let seen = seen.into_iter().zip(&shards.readers);
     let with_reader = |(rows, reader): (Rows, &Arc<OneSided>)| {
         let changes = Arc::clone(graph) as Arc<dyn ChangedLists>;

@@ -1,5 +1,6 @@
-//! How is a shard of another node a graph like any other? Each call goes there as a message.
+//! How are the shards of another node a graph like any other? Each call goes there as a message.
 //!
+//! One message has the keys of all shards of the node: the node finds the shard of each.
 //! Calls of many rows go in pieces, so that none is larger than a message, and none takes long. Of a set
 //! of ids with many ranges those that are not in it are left out here. What an answer says is checked
 //! against what was asked before anything of it is used.
@@ -16,12 +17,13 @@ use jindou_model::{
     Cursor, GraphRef, IdRanges, Lists, Membership, Pattern, Precision, PredicateId, ShardId,
     TermId, Unavailable, Visit,
 };
+use jindou_partition::Shards;
 
 use super::connection::{Connection, NoAnswer};
 use super::wire::CallError;
 use super::words::{
     Answer, AskedGraph, AskedList, AskedPattern, Call, MOST_IDS, MOST_QUADS, MOST_RANGES_ASKED,
-    MOST_ROWS, Page, PageAsked, Place, Request, RequestNumber, ServedId,
+    MOST_ROWS, MOST_SHARDS, Page, PageAsked, Place, Request, RequestNumber, ServedId,
 };
 use crate::matching::PATIENCE_OF_SCANS;
 
@@ -32,12 +34,14 @@ const PAGE_GROWTH: usize = 8;
 /// Between two questions for a page that was not ready.
 const PAUSE_OF_PAGES: Duration = Duration::from_millis(1);
 
-/// A shard of another node at one snapshot, which is asked over a connection.
+/// Shards of another node at one snapshot, which are asked over a connection.
 ///
-/// A shard whose node is lost answers [`Unavailable::Never`], and so does one whose node refuses a
-/// call: it runs another version, or cannot read the shard.
-pub struct AskedShard {
-    shard: ShardId,
+/// Shards whose node is lost answer [`Unavailable::Never`], and so do those whose node refuses a
+/// call: it runs another version, or cannot read them.
+pub struct AskedShards {
+    shards: Shards,
+    /// Those that are asked, in order; one at least.
+    asked: Vec<ShardId>,
     served: ServedId,
     connection: Arc<Connection>,
     catalogue: Arc<dyn Catalogue>,
@@ -45,18 +49,24 @@ pub struct AskedShard {
     _kept: Arc<dyn Any + Send + Sync>,
 }
 
-impl AskedShard {
-    /// The shard that the server at the other end of a connection knows by this name; what every node
-    /// knows is in the `catalogue`. `kept` is not dropped before this: what keeps the shard there.
+impl AskedShards {
+    /// Some of the shards of a graph, which the server at the other end of a connection knows by this name; what
+    /// every node knows is in the `catalogue`. `kept` is not dropped before this: what keeps the shards there.
+    ///
+    /// # Panics
+    /// If it is no shard, or they do not rise.
     #[must_use]
     pub fn new(
-        (shard, served): (ShardId, ServedId),
+        (shards, asked, served): (Shards, Vec<ShardId>, ServedId),
         connection: &Arc<Connection>,
         catalogue: Arc<dyn Catalogue>,
         kept: Arc<dyn Any + Send + Sync>,
     ) -> Self {
+        assert!(!asked.is_empty(), "some shards are asked");
+        assert!(asked.is_sorted_by(|a, b| a < b), "shards rise");
         Self {
-            shard,
+            shards,
+            asked,
             served,
             connection: Arc::clone(connection),
             catalogue,
@@ -64,37 +74,66 @@ impl AskedShard {
         }
     }
 
-    fn never(&self) -> Unavailable {
-        Unavailable::Never(self.shard)
+    /// The shards of some keys are lost, one at least.
+    fn never(&self, key: Option<&TermId>) -> Unavailable {
+        let owner = key.map(|key| self.shards.owner(*key));
+        let shard = owner.filter(|owner| self.asked.binary_search(owner).is_ok());
+        Unavailable::Never(shard.unwrap_or(self.asked[0]))
+    }
+
+    /// The answer to a call of the shards of some keys.
+    fn ask_for_keys<T>(
+        &self,
+        keys: &[TermId],
+        call: Call<'_>,
+        pick: impl FnOnce(Answer) -> Result<T, CallError>,
+    ) -> Result<T, Unavailable> {
+        let shards = match &*self.asked {
+            one @ [_] => one,
+            _ => &[],
+        };
+        let never = self.never(keys.first());
+        self.ask((shards, never), call, pick)
+    }
+
+    /// The shards in which a pattern is read: those of its ends have their edges.
+    fn shards_of(&self, pattern: &Pattern) -> &[ShardId] {
+        let owner = (pattern.subject.or(pattern.object)).map(|key| self.shards.owner(key));
+        match owner.map(|owner| self.asked.binary_search(&owner)) {
+            Some(Ok(place)) => &self.asked[place..=place],
+            _ => &self.asked,
+        }
     }
 
     /// The answer to a call, of which `pick` takes what fits the call.
     fn ask<T>(
         &self,
+        (shards, never): (&[ShardId], Unavailable),
         call: Call<'_>,
         pick: impl FnOnce(Answer) -> Result<T, CallError>,
     ) -> Result<T, Unavailable> {
         let request = Request {
             number: RequestNumber::default(),
             served: self.served,
-            shard: self.shard,
+            shards: Cow::Borrowed(shards),
             call,
         };
         let answer = match self.connection.ask(request.encode()) {
             Ok(answer) => answer,
             Err(NoAnswer::NotYet) => return Err(Unavailable::NotNow),
-            Err(NoAnswer::Never) => return Err(self.never()),
+            Err(NoAnswer::Never) => return Err(never),
         };
         match Answer::decode(&answer) {
             Ok(Answer::Unavailable(why)) => Err(why),
-            Ok(Answer::Refused(_)) | Err(_) => Err(self.never()),
-            Ok(answer) => pick(answer).map_err(|_| self.never()),
+            Ok(Answer::Refused(_)) | Err(_) => Err(never),
+            Ok(answer) => pick(answer).map_err(|_| never),
         }
     }
 
-    /// Some of the ranges of a set, from one on, and whether others follow.
+    /// Some of the ranges of a set in some shards, from one on, and whether others follow.
     fn ranges(
         &self,
+        shards: &[ShardId],
         asked: (AskedGraph<'_>, &[Membership], Precision),
         within: Option<&IdRanges>,
         from_range: u64,
@@ -107,15 +146,45 @@ impl AskedShard {
             within: within.cloned(),
             from_range,
         };
-        self.ask(call, |answer| match answer {
+        let shards = (shards, Unavailable::Never(shards[0]));
+        self.ask(shards, call, |answer| match answer {
             Answer::Members { ids, is_cut } => Ok((ids, is_cut)),
             other => Err(other_call(&other)),
         })
     }
 
+    /// The whole set.
+    fn members_in(
+        &self,
+        shards: &[ShardId],
+        asked: &(AskedGraph<'_>, &[Membership], Precision),
+        within: Option<&IdRanges>,
+    ) -> Result<Option<IdRanges>, Unavailable> {
+        let mut all = IdRanges::new();
+        let mut from_range = 0;
+        loop {
+            let (ids, is_cut) = self.ranges(shards, asked.clone(), within, from_range)?;
+            let Some(ids) = ids else {
+                return Ok(None);
+            };
+            // They lie after those that came before, and there are some if others follow.
+            let last = all.ranges().last().map_or(0, |last| last.1);
+            let first = ids.ranges().first().map_or(u64::MAX, |first| first.0);
+            if first < last || is_cut && ids.is_empty() {
+                return Err(Unavailable::Never(shards[0]));
+            }
+            from_range += ids.ranges().len() as u64;
+            all.append(&ids);
+            if !is_cut {
+                return Ok(Some(all));
+            }
+        }
+    }
+
     /// Follows the lists of one piece of rows, of which the first goes on at `offset`.
-    fn follow(&self, call: Call<'_>, rows: usize) -> Result<Followed, Unavailable> {
-        self.ask(call, |answer| match answer {
+    fn follow(&self, keys: &[TermId], call: Call<'_>) -> Result<Followed, Unavailable> {
+        let rows = keys.len();
+        self.ask_for_keys(keys, call, |answer| match answer {
             Answer::Expanded {
                 rows: of_ids,
                 ids,
@@ -137,8 +206,9 @@ impl AskedShard {
     }
 
     /// The rows of one piece whose edges are there.
-    fn contained(&self, call: Call<'_>, rows: usize) -> Result<Vec<u32>, Unavailable> {
-        self.ask(call, |answer| match answer {
+    fn contained(&self, keys: &[TermId], call: Call<'_>) -> Result<Vec<u32>, Unavailable> {
+        let rows = keys.len();
+        self.ask_for_keys(keys, call, |answer| match answer {
             Answer::Contained(found) => {
                 let is_sorted = found.windows(2).all(|pair| pair[0] < pair[1]);
                 fit(is_sorted, "rows", rows)?;
@@ -149,8 +219,9 @@ impl AskedShard {
         })
     }
 
-    fn counted(&self, call: Call<'_>, rows: usize) -> Result<Vec<u64>, Unavailable> {
-        self.ask(call, |answer| match answer {
+    fn counted(&self, keys: &[TermId], call: Call<'_>) -> Result<Vec<u64>, Unavailable> {
+        let rows = keys.len();
+        self.ask_for_keys(keys, call, |answer| match answer {
             Answer::Degrees(degrees) => {
                 fit(degrees.len() == rows, "degrees", rows)?;
                 Ok(degrees)
@@ -162,10 +233,11 @@ impl AskedShard {
     /// Graphs of the first edges of one piece, and how many edges these are.
     fn graphs(
         &self,
+        keys: &[TermId],
         call: Call<'_>,
-        rows: usize,
     ) -> Result<(Vec<u32>, Vec<TermId>, usize), Unavailable> {
-        self.ask(call, |answer| match answer {
+        let rows = keys.len();
+        self.ask_for_keys(keys, call, |answer| match answer {
             Answer::GraphsOf {
                 rows: of_edges,
                 graphs,
@@ -208,30 +280,50 @@ impl AskedShard {
         Ok(degrees)
     }
 
-    /// Calls `visit` with what `call` asks for, page by page.
+    /// Calls `visit` with what `call` asks for in some shards, page by page.
     fn visit_pages<'a>(
         &self,
+        shards: &[ShardId],
         call: impl Fn(PageAsked) -> Call<'a>,
         visit: &mut Visit<'_>,
     ) -> Result<ControlFlow<()>, Unavailable> {
+        let mut has_begun = false;
+        for some in shards.chunks(MOST_SHARDS) {
+            let flow = self.visit_some(some, &call, &mut has_begun, visit)?;
+            if flow.is_break() {
+                return Ok(flow);
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// The same, where so many shards fit into a request.
+    fn visit_some<'a>(
+        &self,
+        shards: &[ShardId],
+        call: impl Fn(PageAsked) -> Call<'a>,
+        has_begun: &mut bool,
+        visit: &mut Visit<'_>,
+    ) -> Result<ControlFlow<()>, Unavailable> {
         let mut asked = PageAsked {
+            turn: 0,
             from: Place::Start,
             most: FIRST_QUADS,
         };
-        let mut has_begun = false;
         loop {
-            let page = self.page(call(asked), asked, has_begun)?;
+            let page = self.page(shards, call(asked), asked, *has_begun)?;
             for (subject, predicate, object, graph) in page.quads() {
-                has_begun = true;
+                *has_begun = true;
                 if visit(subject, predicate, object, graph).is_break() {
                     return Ok(ControlFlow::Break(()));
                 }
             }
-            let Some(next) = page.next else {
+            let Some((turn, from)) = page.next else {
                 return Ok(ControlFlow::Continue(()));
             };
             asked = PageAsked {
-                from: next,
+                turn,
+                from,
                 most: (asked.most * PAGE_GROWTH).min(MOST_QUADS),
             };
         }
@@ -239,13 +331,27 @@ impl AskedShard {
 
     /// One page; waits for it, for a bounded time, if it is too late to say that the graph is not ready. Each
     /// question waits for its answer, but where the link is not ready itself.
-    fn page(&self, call: Call<'_>, asked: PageAsked, has_begun: bool) -> Result<Page, Unavailable> {
+    fn page(
+        &self,
+        shards: &[ShardId],
+        call: Call<'_>,
+        asked: PageAsked,
+        has_begun: bool,
+    ) -> Result<Page, Unavailable> {
         let begun_at = self.connection.now();
+        let never = Unavailable::Never(shards[asked.turn as usize]);
         loop {
-            let page = self.ask(call.clone(), |answer| match answer {
+            let page = self.ask((shards, never), call.clone(), |answer| match answer {
                 Answer::Page(page) => {
                     // Otherwise the reader could loop for ever.
-                    fit(page.next != Some(asked.from), "places", page.count)?;
+                    let is_onward = match page.next {
+                        Some((turn, _)) if turn == asked.turn => {
+                            page.next != Some((turn, asked.from))
+                        }
+                        Some((turn, _)) => turn > asked.turn && (turn as usize) < shards.len(),
+                        None => true,
+                    };
+                    fit(is_onward, "places", page.count)?;
                     Ok(page)
                 }
                 other => Err(other_call(&other)),
@@ -253,7 +359,7 @@ impl AskedShard {
             match page {
                 Err(Unavailable::NotNow) if has_begun => {
                     if self.connection.now() >= begun_at + PATIENCE_OF_SCANS {
-                        return Err(self.never());
+                        return Err(never);
                     }
                     thread::sleep(PAUSE_OF_PAGES);
                 }
@@ -304,7 +410,7 @@ fn pieces(rows: usize) -> impl Iterator<Item = Range<usize>> {
     begins.map(move |begin| begin..rows.min(begin + MOST_ROWS))
 }
 
-impl GraphSource for AskedShard {
+impl GraphSource for AskedShards {
     fn members(
         &self,
         graph: GraphRef<'_>,
@@ -314,23 +420,12 @@ impl GraphSource for AskedShard {
     ) -> Result<Option<IdRanges>, Unavailable> {
         let (sent, kept) = sent_and_kept(within);
         let mut all = IdRanges::new();
-        let mut from_range = 0;
-        loop {
+        for shards in self.asked.chunks(MOST_SHARDS) {
             let asked = (AskedGraph::of_no_row(graph), memberships, precision);
-            let (ids, is_cut) = self.ranges(asked, sent.as_ref(), from_range)?;
-            let Some(ids) = ids else {
-                return Ok(None);
-            };
-            // They lie after those that came before, and there are some if others follow.
-            let last = all.ranges().last().map_or(0, |last| last.1);
-            let first = ids.ranges().first().map_or(u64::MAX, |first| first.0);
-            if first < last || is_cut && ids.is_empty() {
-                return Err(self.never());
-            }
-            from_range += ids.ranges().len() as u64;
-            all.append(&ids);
-            if !is_cut {
-                break;
+            match self.members_in(shards, &asked, sent.as_ref())? {
+                Some(ids) if all.is_empty() => all = ids,
+                Some(ids) => all = all.union(&ids),
+                None => return Ok(None),
             }
         }
         Ok(Some(match kept {
@@ -369,7 +464,8 @@ impl GraphSource for AskedShard {
                 allowed: sent.clone(),
                 budget: (budget - out.len()).min(MOST_IDS),
             };
-            let found = match self.follow(call, piece.len()) {
+            let keys = &lists[0].keys[piece];
+            let found = match self.follow(keys, call) {
                 // What is there may be all that the caller needs.
                 Err(Unavailable::NotNow) if has_moved => return Ok(()),
                 found => found?,
@@ -401,7 +497,7 @@ impl GraphSource for AskedShard {
             graph: AskedGraph::of_no_row(graph),
             list: AskedList::of_rows(list, 0..1),
         };
-        self.ask(call, |answer| match answer {
+        self.ask_for_keys(list.keys, call, |answer| match answer {
             Answer::Places(places) => Ok(places),
             other => Err(other_call(&other)),
         })
@@ -422,7 +518,7 @@ impl GraphSource for AskedShard {
                 list: AskedList::of_rows(list, piece.clone()),
                 to: Cow::Borrowed(&to[piece.clone()]),
             };
-            let of_piece = self.contained(call, piece.len())?;
+            let of_piece = self.contained(&list.keys[piece], call)?;
             found.extend(of_piece.into_iter().map(|row| first + row));
         }
         rows.append(&mut found);
@@ -448,7 +544,7 @@ impl GraphSource for AskedShard {
                 list: AskedList::of_rows(list, piece.clone()),
                 allowed: sent.clone(),
             };
-            found.append(&mut self.counted(call, piece.len())?);
+            found.append(&mut self.counted(&list.keys[piece], call)?);
         }
         out.append(&mut found);
         Ok(())
@@ -469,7 +565,7 @@ impl GraphSource for AskedShard {
                 list: AskedList::of_rows(list, piece.clone()),
                 to: Cow::Borrowed(&to[piece.clone()]),
             };
-            let (of_edges, mut of_piece, done) = self.graphs(call, piece.len())?;
+            let (of_edges, mut of_piece, done) = self.graphs(&list.keys[piece], call)?;
             found_rows.extend(of_edges.into_iter().map(|row| first as u32 + row));
             found_graphs.append(&mut of_piece);
             first += done;
@@ -490,7 +586,7 @@ impl GraphSource for AskedShard {
             graph: AskedGraph::of_no_row(graph),
             page,
         };
-        self.visit_pages(call, visit)
+        self.visit_pages(self.shards_of(pattern), call, visit)
     }
 
     fn for_each_quad(
@@ -502,7 +598,7 @@ impl GraphSource for AskedShard {
             pattern: (*pattern).into(),
             page,
         };
-        self.visit_pages(call, visit)
+        self.visit_pages(self.shards_of(pattern), call, visit)
     }
 
     /// One question for thousands of predicates.
@@ -513,13 +609,13 @@ impl GraphSource for AskedShard {
         graph: Option<GraphRef<'_>>,
         visit: &mut Visit<'_>,
     ) -> Result<ControlFlow<()>, Unavailable> {
-        let pattern = Pattern {
+        let pattern = &Pattern {
             predicate: None,
             ..*pattern
         };
         for some in predicates[*done..].chunks(MOST_ROWS) {
             let asked = AskedPattern {
-                pattern,
+                pattern: *pattern,
                 predicates: Cow::Borrowed(some),
             };
             let call = |page| match graph {
@@ -533,7 +629,7 @@ impl GraphSource for AskedShard {
                     page,
                 },
             };
-            let flow = self.visit_pages(call, visit)?;
+            let flow = self.visit_pages(self.shards_of(pattern), call, visit)?;
             if flow.is_break() {
                 return Ok(flow);
             }
@@ -544,7 +640,7 @@ impl GraphSource for AskedShard {
 }
 
 /// What every machine knows is known here.
-impl Catalogued for AskedShard {
+impl Catalogued for AskedShards {
     fn catalogue(&self) -> &dyn Catalogue {
         &*self.catalogue
     }

@@ -14,8 +14,9 @@ use jindou_fabric::FabricError;
 use jindou_fabric::remote::{Doorbell, Fabric, Interrupt, NodeId};
 use jindou_fabric::ring::{Invitation, Receiver, RingError, RingOptions, Sender, Sending};
 use jindou_model::ShardId;
+use jindou_partition::Shards;
 
-use super::asked::AskedShard;
+use super::asked::AskedShards;
 use super::connection::Connection;
 use super::listening::Listening;
 use super::server::ShardServer;
@@ -199,23 +200,26 @@ impl Link {
         }
     }
 
-    /// A shard of those that the node at the other end serves by a name, over this link for as long as
-    /// somebody has it; `kept` is what keeps it there.
+    /// Shards of those that the node at the other end serves by a name, over this link for as long as
+    /// somebody has them; `kept` is what keeps them there.
+    ///
+    /// # Panics
+    /// As [`AskedShards::new`].
     #[must_use]
-    pub fn shard(
+    pub fn shards(
         self: &Arc<Self>,
-        served: (ShardId, ServedId),
+        served: (Shards, Vec<ShardId>, ServedId),
         catalogue: Arc<dyn Catalogue>,
         kept: Arc<dyn Any + Send + Sync>,
-    ) -> AskedShard {
+    ) -> AskedShards {
         let kept = Arc::new((Arc::clone(self), kept));
-        AskedShard::new(served, &self.connection, catalogue, kept)
+        AskedShards::new(served, &self.connection, catalogue, kept)
     }
 }
 
 impl Link {
     /// The part of a dictionary that the node at the other end serves by a name, with the shards that it has; as
-    /// [`Link::shard`].
+    /// [`Link::shards`].
     #[must_use]
     pub fn terms(
         self: &Arc<Self>,

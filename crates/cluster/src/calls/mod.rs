@@ -2,7 +2,7 @@
 //!
 //! By messages. A [`ShardServer`] makes of a request's bytes those of its answer; a [`Listening`] thread
 //! does so for what comes over a link, a pair of rings. At the other node a [`Connection`] has the other
-//! end, and an [`AskedShard`] is a graph whose calls go over it.
+//! end, and [`AskedShards`] are a graph whose calls go over it.
 //!
 //! A request names the shard and the snapshot, a number that the server gave to what it holds
 //! ([`ShardServer::serve`]): connections outlive snapshots. What is not answered in time is
@@ -23,7 +23,7 @@ mod tests;
 mod wire;
 mod words;
 
-pub use asked::AskedShard;
+pub use asked::AskedShards;
 pub use connection::Connection;
 pub(crate) use link::is_interrupt;
 pub use link::{Link, LinkEnd, LinkError, LinkOptions, OpenEnd};

@@ -10,9 +10,11 @@ use jindou_model::{
     Cursor, Direction, GraphRef, IdRanges, Lists, Membership, Pattern, Precision, PredicateId,
     TermId, Unavailable, Visit,
 };
+use jindou_partition::Shards;
 use parking_lot::{Condvar, Mutex};
 
 use super::words::Quad;
+use crate::Sharded;
 
 /// Subject, predicate, object and graph of each.
 pub(crate) type Quads = BTreeSet<Quad>;
@@ -35,6 +37,13 @@ struct GateState {
     is_closed: bool,
     /// Calls that stand before it.
     waiting: usize,
+}
+
+/// A graph in shards without rows and edges.
+pub(crate) fn without_rows(shards: Shards) -> Sharded {
+    let nothing = Arc::new(Naive::new(Quads::new()));
+    let rows = shards.all().map(|_| None).collect();
+    Sharded::new(shards, Arc::clone(&nothing) as _, nothing, rows)
 }
 
 /// No call of a graph is answered until this is dropped.

@@ -33,6 +33,36 @@ pub(super) struct Scan<'a> {
     pub(super) graph: Option<GraphRef<'a>>,
 }
 
+/// A page of what is read in some shards, one after the other.
+///
+/// # Errors
+/// The [`Unavailable`] of a shard, if nothing was read before.
+pub(super) fn page<'a>(
+    shards: usize,
+    asked: PageAsked,
+    scan: impl Fn(usize) -> Result<Scan<'a>, Unavailable>,
+) -> Result<Page, Unavailable> {
+    let most = asked.most.clamp(1, MOST_QUADS);
+    let mut quads = Vec::new();
+    let mut place = (asked.turn, asked.from);
+    while (place.0 as usize) < shards && quads.len() < most {
+        let (turn, from) = place;
+        let room = most - quads.len();
+        let read = scan(turn as usize).and_then(|scan| scan.read(from, room));
+        let (mut some, next) = match read {
+            Err(Unavailable::NotNow) if !quads.is_empty() => break,
+            read => read?,
+        };
+        quads.append(&mut some);
+        if let Some(next) = next {
+            return Ok(Page::new(&quads, Some((turn, next))));
+        }
+        place = (turn + 1, Place::Start);
+    }
+    let is_end = place.0 as usize >= shards;
+    Ok(Page::new(&quads, (!is_end).then_some(place)))
+}
+
 /// What a page has so far.
 struct Growing {
     quads: Vec<Quad>,
@@ -44,19 +74,22 @@ impl Growing {
         self.most.saturating_sub(self.quads.len())
     }
 
-    fn into_page(self, next: Option<Place>) -> Page {
-        Page::new(&self.quads, next)
+    fn ending(self, next: Option<Place>) -> Read {
+        (self.quads, next)
     }
 }
 
+/// Some quads, and where others follow, if they do.
+type Read = (Vec<Quad>, Option<Place>);
+
 impl Scan<'_> {
     /// The quads from a place on, about as many as are asked for.
-    pub(super) fn page(&self, asked: PageAsked) -> Result<Page, Unavailable> {
+    fn read(&self, from: Place, most: usize) -> Result<Read, Unavailable> {
         let page = Growing {
             quads: Vec::new(),
-            most: asked.most.clamp(1, MOST_QUADS),
+            most,
         };
-        match (asked.from, self.walked()) {
+        match (from, self.walked()) {
             (Place::Start, Some(predicate)) => {
                 let first = self.pattern.subject.unwrap_or(TermId::vertex(0));
                 self.walk(predicate, (first, 0), page)
@@ -103,7 +136,7 @@ impl Scan<'_> {
     }
 
     /// The page after so many quads.
-    fn replay(&self, before: u64, mut page: Growing) -> Result<Page, Unavailable> {
+    fn replay(&self, before: u64, mut page: Growing) -> Result<Read, Unavailable> {
         let mut left = before;
         let flow = self.visit(&mut |s, p, o, g| {
             if left > 0 {
@@ -117,7 +150,7 @@ impl Scan<'_> {
             ControlFlow::Continue(())
         })?;
         let next = before.saturating_add(page.quads.len() as u64);
-        Ok(page.into_page(flow.is_break().then_some(Place::After(next))))
+        Ok(page.ending(flow.is_break().then_some(Place::After(next))))
     }
 
     /// The page that begins with a place in the list of a subject.
@@ -126,23 +159,23 @@ impl Scan<'_> {
         predicate: PredicateId,
         (subject, mut offset): (TermId, usize),
         mut page: Growing,
-    ) -> Result<Page, Unavailable> {
+    ) -> Result<Read, Unavailable> {
         let Some(mut subjects) = self.subjects(predicate, subject)? else {
-            return Ok(page.into_page(None));
+            return Ok(page.ending(None));
         };
         let (mut keys, mut begin) = (Vec::new(), None);
         for _ in 0..MOST_SUBJECTS / SUBJECTS_AT_ONCE {
             keys.clear();
             keys.extend(subjects.by_ref().take(SUBJECTS_AT_ONCE));
             let Some(first) = keys.first() else {
-                return Ok(page.into_page(None));
+                return Ok(page.ending(None));
             };
             let mut place = Place::At(*first, offset);
             let begin = *begin.get_or_insert(place);
             let mut cursor = Cursor { key: 0, offset };
             while cursor.key < keys.len() {
                 if page.room() == 0 {
-                    return Ok(page.into_page(Some(place)));
+                    return Ok(page.ending(Some(place)));
                 }
                 let list = Lists {
                     predicate,
@@ -152,7 +185,7 @@ impl Scan<'_> {
                 match self.follow(&list, &mut cursor, &mut page) {
                     Ok(()) => {}
                     Err(Unavailable::NotNow) if place != begin => {
-                        return Ok(page.into_page(Some(place)));
+                        return Ok(page.ending(Some(place)));
                     }
                     Err(why) => return Err(why),
                 }
@@ -162,7 +195,7 @@ impl Scan<'_> {
             }
             offset = 0;
         }
-        Ok(page.into_page(subjects.next().map(|next| Place::At(next, 0))))
+        Ok(page.ending(subjects.next().map(|next| Place::At(next, 0))))
     }
 
     /// Follows some lists, as far as there is room. If these do not answer, nothing was appended.

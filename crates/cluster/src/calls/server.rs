@@ -1,4 +1,7 @@
 //! How does a node answer calls of the shards that it holds?
+//!
+//! Keys of several of its shards come in one message, and are looked for in the shard of each; what is read of
+//! whole shards is read of one after the other.
 
 use std::collections::hash_map::{Entry, RandomState};
 use std::hash::{BuildHasher as _, Hasher as _};
@@ -13,12 +16,13 @@ use jindou_partition::Shards;
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 
-use super::pages::Scan;
+use super::pages::{Scan, page};
 use super::wire::number_of_request;
 use super::words::{
     Answer, AskedList, AskedPattern, Call, MOST_IDS, MOST_KEY_BYTES, MOST_RANGES, Refusal, Request,
     RequestNumber, ServedId, Strings,
 };
+use crate::Sharded;
 
 /// Rows whose graphs are asked for together: each edge may be in many.
 const ROWS_OF_GRAPHS_AT_ONCE: usize = 256;
@@ -43,8 +47,8 @@ type Find = dyn Fn(ServedId) -> Result<Arc<ServedShards>, Unavailable> + Send + 
 /// holds the shards finds it by the number of the snapshot.
 pub struct ServedShards {
     id: ServedId,
-    /// By shard; none of one that is lost, or another node's.
-    rows: Vec<Option<Arc<dyn GraphSource>>>,
+    /// The graph, without the rows of shards that are lost, or another node's.
+    graph: Sharded,
     /// The node's part of the dictionary, if that is dealt to nodes.
     terms: Option<Arc<dyn TermPart>>,
     server: Weak<ShardServer>,
@@ -97,15 +101,15 @@ impl ShardServer {
         })
     }
 
-    /// Answers from now on for these rows of one snapshot, by shard: calls of one that has none are
+    /// Answers from now on for the rows of a graph at one snapshot: calls of a shard that has none there are
     /// answered by [`Unavailable::Never`].
     ///
     /// # Panics
-    /// If there are not as many `rows` as shards.
+    /// If it is not cut into as many shards as this server's.
     #[must_use]
-    pub fn serve(self: &Arc<Self>, rows: Vec<Option<Arc<dyn GraphSource>>>) -> Arc<ServedShards> {
+    pub fn serve(self: &Arc<Self>, graph: Sharded) -> Arc<ServedShards> {
         let id = ServedId(self.next.fetch_add(1, Ordering::Relaxed));
-        self.serve_by(id, rows)
+        self.serve_by(id, graph)
     }
 
     /// As [`ShardServer::serve`], with the node's part of a dictionary that is dealt to nodes.
@@ -115,39 +119,35 @@ impl ShardServer {
     #[must_use]
     pub fn serve_with_terms(
         self: &Arc<Self>,
-        rows: Vec<Option<Arc<dyn GraphSource>>>,
+        graph: Sharded,
         terms: Arc<dyn TermPart>,
     ) -> Arc<ServedShards> {
         let id = ServedId(self.next.fetch_add(1, Ordering::Relaxed));
-        self.serve_both(id, rows, Some(terms))
+        self.serve_both(id, graph, Some(terms))
     }
 
-    /// As [`ShardServer::serve`], under a name that the caller chose. If the name is in use, its rows stay, and
-    /// these are dropped.
+    /// As [`ShardServer::serve`], under a name that the caller chose. If the name is in use, what it names stays,
+    /// and the graph is dropped.
     ///
     /// # Panics
-    /// If there are not as many `rows` as shards.
+    /// As there.
     #[must_use]
-    pub fn serve_by(
-        self: &Arc<Self>,
-        id: ServedId,
-        rows: Vec<Option<Arc<dyn GraphSource>>>,
-    ) -> Arc<ServedShards> {
-        self.serve_both(id, rows, None)
+    pub fn serve_by(self: &Arc<Self>, id: ServedId, graph: Sharded) -> Arc<ServedShards> {
+        self.serve_both(id, graph, None)
     }
 
     /// As [`ShardServer::serve_by`], with the node's part of a dictionary that is dealt to nodes, if it is.
     pub(crate) fn serve_both(
         self: &Arc<Self>,
         id: ServedId,
-        rows: Vec<Option<Arc<dyn GraphSource>>>,
+        graph: Sharded,
         terms: Option<Arc<dyn TermPart>>,
     ) -> Arc<ServedShards> {
-        assert_eq!(rows.len(), self.shards.count(), "each shard has its rows");
+        assert_eq!(graph.shards, self.shards, "the server's shards");
         let server = Arc::downgrade(self);
         let served = Arc::new(ServedShards {
             id,
-            rows,
+            graph,
             terms,
             server,
         });
@@ -202,15 +202,13 @@ impl ShardServer {
                 Err(_) => Answer::Refused(Refusal::Broken),
             };
         }
-        let rows = match served.rows.get(request.shard.0 as usize) {
-            Some(Some(rows)) => rows,
-            Some(None) => return Answer::Unavailable(Unavailable::Never(request.shard)),
-            None => return Answer::Refused(Refusal::NotServed),
-        };
+        let count = self.shards.count();
+        if (request.shards.iter()).any(|shard| shard.0 as usize >= count) {
+            return Answer::Refused(Refusal::NotServed);
+        }
         let asked = Asked {
-            rows: &**rows,
-            shards: self.shards,
-            shard: request.shard,
+            graph: &served.graph,
+            shards: &request.shards,
         };
         // Of a mapped file that lost bytes anything may be read, and make anything panic: that is the
         // failure of this call, and not of those who ask for something else.
@@ -287,14 +285,22 @@ pub(crate) fn incarnation() -> u64 {
     RandomState::new().build_hasher().finish() >> 1
 }
 
-/// The shard that is asked.
+/// The shards that are asked.
 struct Asked<'a> {
-    rows: &'a dyn GraphSource,
-    shards: Shards,
-    shard: ShardId,
+    graph: &'a Sharded,
+    /// None where each key is looked for in its own.
+    shards: &'a [ShardId],
 }
 
 impl Asked<'_> {
+    /// What has the lists of the keys of a call.
+    fn of_keys(&self) -> Result<&dyn GraphSource, Unavailable> {
+        match self.shards {
+            [shard] => self.graph.of_shard(*shard),
+            _ => Ok(self.graph),
+        }
+    }
+
     fn answer(&self, call: &Call<'_>) -> Result<Answer, Unavailable> {
         match call {
             Call::Members {
@@ -306,8 +312,12 @@ impl Asked<'_> {
             } => {
                 let within = within.as_ref();
                 let graph = graph.as_ref();
-                let ids = self.rows.members(graph, memberships, *precision, within)?;
-                Ok(cut(ids, *from_range))
+                let of_shard = |shard: &ShardId| {
+                    let rows = self.graph.of_shard(*shard)?;
+                    rows.members(graph, memberships, *precision, within)
+                };
+                let all: Result<Option<Vec<_>>, _> = self.shards.iter().map(of_shard).collect();
+                Ok(cut(all?.map(IdRanges::union_of), *from_range))
             }
             Call::Expand {
                 graph,
@@ -321,12 +331,12 @@ impl Asked<'_> {
                 self.expand(graph.as_ref(), &lists, (*offset, *budget), allowed)
             }
             Call::Places { graph, list } => {
-                let places = self.rows.places(graph.as_ref(), &list.as_ref())?;
+                let places = self.of_keys()?.places(graph.as_ref(), &list.as_ref())?;
                 Ok(Answer::Places(places))
             }
             Call::Contains { graph, list, to } => {
                 let mut rows = Vec::new();
-                (self.rows).contains(graph.as_ref(), &list.as_ref(), to, &mut rows)?;
+                (self.of_keys()?).contains(graph.as_ref(), &list.as_ref(), to, &mut rows)?;
                 Ok(Answer::Contained(rows))
             }
             Call::Degrees {
@@ -336,21 +346,25 @@ impl Asked<'_> {
             } => {
                 let mut degrees = Vec::with_capacity(list.keys.len());
                 let (graph, allowed) = (graph.as_ref(), allowed.as_ref());
-                (self.rows).degrees(graph, &list.as_ref(), allowed, &mut degrees)?;
+                (self.of_keys()?).degrees(graph, &list.as_ref(), allowed, &mut degrees)?;
                 Ok(Answer::Degrees(degrees))
             }
             Call::GraphsOf { list, to } => self.graphs_of(list, to),
             Call::Matches {
                 pattern,
                 graph,
-                page,
+                page: asked,
             } => {
-                let scan = self.scan(pattern, Some(graph.as_ref()));
-                scan.page(*page).map(Answer::Page)
+                let graph = Some(graph.as_ref());
+                let scan = |turn| self.scan(turn, pattern, graph);
+                page(self.shards.len(), *asked, scan).map(Answer::Page)
             }
-            Call::Quads { pattern, page } => {
-                let scan = self.scan(pattern, None);
-                scan.page(*page).map(Answer::Page)
+            Call::Quads {
+                pattern,
+                page: asked,
+            } => {
+                let scan = |turn| self.scan(turn, pattern, None);
+                page(self.shards.len(), *asked, scan).map(Answer::Page)
             }
             Call::Keys { .. } | Call::Candidates { .. } => {
                 unreachable!("a shard is asked for no terms")
@@ -358,15 +372,21 @@ impl Asked<'_> {
         }
     }
 
-    fn scan<'s>(&'s self, asked: &'s AskedPattern<'_>, graph: Option<GraphRef<'s>>) -> Scan<'s> {
-        Scan {
-            rows: self.rows,
-            shards: self.shards,
-            shard: self.shard,
+    fn scan<'s>(
+        &'s self,
+        turn: usize,
+        asked: &'s AskedPattern<'_>,
+        graph: Option<GraphRef<'s>>,
+    ) -> Result<Scan<'s>, Unavailable> {
+        let shard = self.shards[turn];
+        Ok(Scan {
+            rows: self.graph.of_shard(shard)?,
+            shards: self.graph.shards,
+            shard,
             pattern: asked.pattern,
             predicates: &asked.predicates,
             graph,
-        }
+        })
     }
 
     fn expand(
@@ -378,15 +398,21 @@ impl Asked<'_> {
     ) -> Result<Answer, Unavailable> {
         let mut cursor = Cursor { key: 0, offset };
         let (mut rows, mut ids) = (Vec::new(), Vec::new());
-        let outcome = self.rows.expand(
-            graph,
-            lists,
-            &mut cursor,
-            allowed,
-            budget.min(MOST_IDS),
-            &mut rows,
-            &mut ids,
-        );
+        let source = self.of_keys()?;
+        let budget = budget.min(MOST_IDS);
+        let count = lists.first().map_or(0, |list| list.keys.len());
+        let outcome = loop {
+            let before = cursor;
+            let found = (&mut rows, &mut ids);
+            let outcome =
+                source.expand(graph, lists, &mut cursor, allowed, budget, found.0, found.1);
+            // A graph of several shards may stop before there is no room any more. The places of one list may
+            // be shared out: see `GraphSource::expand`.
+            let is_over = cursor.key >= count || ids.len() >= budget || cursor == before;
+            if count == 1 || is_over || outcome.is_err() {
+                break outcome;
+            }
+        };
         // The cursor says how far it came: that is something to answer.
         match outcome {
             Err(why) if cursor == (Cursor { key: 0, offset }) => Err(why),
@@ -397,13 +423,14 @@ impl Asked<'_> {
 
     /// The graphs of the first rows, until these are as many as an answer has.
     fn graphs_of(&self, list: &AskedList<'_>, to: &[TermId]) -> Result<Answer, Unavailable> {
+        let source = self.of_keys()?;
         let (mut rows, mut graphs) = (Vec::new(), Vec::new());
         let mut done = 0;
         while done < to.len() && graphs.len() < MOST_IDS {
             let part: Range<usize> = done..to.len().min(done + ROWS_OF_GRAPHS_AT_ONCE);
             let (begin, first) = (rows.len(), done);
             let list = list.part(part.clone());
-            match (self.rows).graphs_of(&list, &to[part.clone()], &mut rows, &mut graphs) {
+            match source.graphs_of(&list, &to[part.clone()], &mut rows, &mut graphs) {
                 Ok(()) => {}
                 Err(Unavailable::NotNow) if done > 0 => break,
                 Err(why) => return Err(why),

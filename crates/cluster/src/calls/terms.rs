@@ -153,7 +153,7 @@ impl AskedTerms {
         let request = Request {
             number: RequestNumber::default(),
             served: self.served,
-            shard,
+            shards: Cow::Borrowed(&[]),
             call,
         };
         Asking {

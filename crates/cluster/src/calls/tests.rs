@@ -1,6 +1,7 @@
 //! Is a shard that is asked by messages the same as the shard itself, and what becomes of those who ask
 //! when it is slow, or lost?
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -25,8 +26,9 @@ use super::words::{
     RequestNumber, ServedId,
 };
 use super::{
-    AskedShard, Connection, Link, LinkEnd, LinkOptions, Listening, ServedShards, ShardServer,
+    AskedShards, Connection, Link, LinkEnd, LinkOptions, Listening, ServedShards, ShardServer,
 };
+use crate::Sharded;
 use crate::one_sided::ReadCounts;
 
 const SHARD: ShardId = ShardId(1);
@@ -57,7 +59,7 @@ impl World {
         let network = LocalNetwork::new(2);
         let server = ShardServer::new(Shards::new(2).unwrap());
         let direct = Arc::new(Naive::new(quads));
-        let served = server.serve(vec![None, Some(Arc::clone(&direct) as _)]);
+        let served = server.serve(of_two([None, Some(&direct)]));
         let (here, there): (Arc<dyn Fabric>, Arc<dyn Fabric>) =
             (network.fabric(0), network.fabric(1));
         let (one, other) = LinkEnd::pair(here, there, options).unwrap();
@@ -75,11 +77,23 @@ impl World {
         }
     }
 
-    fn shard(&self, shard: ShardId) -> AskedShard {
-        let named = (shard, self.served.id());
+    fn shard(&self, shard: ShardId) -> AskedShards {
+        let named = (Shards::new(2).unwrap(), vec![shard], self.served.id());
         let (catalogue, kept) = (Arc::clone(&self.direct), Arc::clone(&self.served));
-        AskedShard::new(named, &self.connection, catalogue, kept)
+        AskedShards::new(named, &self.connection, catalogue, kept)
     }
+}
+
+/// A graph in two shards that has the rows of some.
+fn of_two(rows: [Option<&Arc<Naive>>; 2]) -> Sharded {
+    let nothing = Arc::new(Naive::new(Quads::new()));
+    let rows = rows.map(|rows| Some(Arc::clone(rows?) as Arc<dyn GraphSource>));
+    Sharded::new(
+        Shards::new(2).unwrap(),
+        Arc::clone(&nothing) as _,
+        nothing,
+        rows.into(),
+    )
 }
 
 /// Quads of subjects that the shard has, a few of which have many objects.
@@ -313,7 +327,7 @@ fn reading_all_of_a_predicate_costs_its_edges_and_no_more() {
 fn a_shard_that_is_not_there_is_refused_and_a_lost_one_never_answers() {
     let world = World::new(quads(10, 5), LONG);
     let keys = [TermId::vertex(1)];
-    let places = |shard: &AskedShard| shard.places(GraphRef::Default, &list(&keys));
+    let places = |shard: &AskedShards| shard.places(GraphRef::Default, &list(&keys));
     assert_eq!(places(&world.shard(SHARD)), Ok(0));
     // Shard 0 is another node's, and there is no shard 9.
     for shard in [ShardId(0), ShardId(9)] {
@@ -328,7 +342,8 @@ fn a_shard_that_is_not_there_is_refused_and_a_lost_one_never_answers() {
     drop(kept_by_a_reader);
     assert_eq!(server.snapshots(), 0);
     let kept = Arc::new(());
-    let gone = AskedShard::new((SHARD, id), &world.connection, world.direct, kept);
+    let gone = (Shards::new(2).unwrap(), vec![SHARD], id);
+    let gone = AskedShards::new(gone, &world.connection, world.direct, kept);
     assert_eq!(places(&gone), Err(Unavailable::Never(SHARD)));
 }
 
@@ -340,7 +355,7 @@ fn bytes_that_are_no_request_have_an_answer_and_harm_nobody() {
     let request = Request {
         number: RequestNumber(77),
         served: world.served.id(),
-        shard: SHARD,
+        shards: Cow::Borrowed(&[SHARD]),
         call: Call::Expand {
             graph: AskedGraph::of_rows(GraphRef::Default, 0..3),
             lists: vec![AskedList::of_rows(&asked, 0..3)],
@@ -474,7 +489,7 @@ fn a_link_over_one_end_asks_whoever_listens_at_the_other() {
     let network = LocalNetwork::new(2);
     let server = ShardServer::new(Shards::new(2).unwrap());
     let direct = Arc::new(Naive::new(quads(20, 50)));
-    let served = server.serve(vec![None, Some(Arc::clone(&direct) as _)]);
+    let served = server.serve(of_two([None, Some(&direct)]));
     let options = LinkOptions {
         patience: LONG,
         ..LinkOptions::default()
@@ -482,7 +497,8 @@ fn a_link_over_one_end_asks_whoever_listens_at_the_other() {
     let (one, other) = LinkEnd::pair(network.fabric(0), network.fabric(1), &options).unwrap();
     let listening = Listening::start(server, other).unwrap();
     let link = Arc::new(Link::over(one, &Arc::default()));
-    let shard = link.shard((SHARD, served.id()), Arc::clone(&direct) as _, served);
+    let asked = (Shards::new(2).unwrap(), vec![SHARD], served.id());
+    let shard = link.shards(asked, Arc::clone(&direct) as _, served);
     let keys = [TermId::vertex(2 * 13 + 1)];
     let ask = || shard.places(GraphRef::Default, &list(&keys));
     assert_eq!(ask(), direct.places(GraphRef::Default, &list(&keys)));
@@ -557,7 +573,8 @@ fn an_answer_that_is_not_the_next_one_due_loses_the_link() {
         let (one, mut other) = pair.unwrap();
         let direct = Arc::new(Naive::new(quads(20, 50)));
         let link = Arc::new(Link::over(one, &Arc::default()));
-        let shard = link.shard((SHARD, ServedId(1)), direct, Arc::new(()));
+        let asked = (Shards::new(2).unwrap(), vec![SHARD], ServedId(1));
+        let shard = link.shards(asked, direct, Arc::new(()));
         let keys = [TermId::vertex(1)];
         let ask = || shard.places(GraphRef::Default, &list(&keys));
         let never = Err(Unavailable::Never(SHARD));

@@ -10,6 +10,8 @@ use jindou_model::{
     ShardId, TermId, Unavailable,
 };
 
+/// Shards of a request, at most.
+pub(super) const MOST_SHARDS: usize = 4096;
 /// Rows of a request, at most.
 pub(super) const MOST_ROWS: usize = 4096;
 /// Lists that are followed together, at most.
@@ -45,12 +47,13 @@ impl ServedId {
     }
 }
 
-/// A call of one shard at one snapshot.
+/// A call of some shards of a node at one snapshot.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Request<'a> {
     pub(super) number: RequestNumber,
     pub(super) served: ServedId,
-    pub(super) shard: ShardId,
+    /// The shards that are read, one after the other; none where each key, or term, is looked for in its own.
+    pub(super) shards: Cow<'a, [ShardId]>,
     pub(super) call: Call<'a>,
 }
 
@@ -168,11 +171,13 @@ impl Strings {
 /// Which of the quads of a pattern are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PageAsked {
+    /// In which of the shards that are asked.
+    pub(super) turn: u32,
     pub(super) from: Place,
     pub(super) most: usize,
 }
 
-/// Where reading the quads of a pattern goes on.
+/// Where reading the quads of a pattern goes on in a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Start,
@@ -201,7 +206,7 @@ pub(super) struct AskedList<'a> {
     pub(super) keys: Cow<'a, [TermId]>,
 }
 
-/// What a shard answers.
+/// What a node answers for its shards.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Answer {
     Members {
@@ -263,8 +268,8 @@ pub(super) struct Page {
     pub(super) predicates: Column<PredicateId>,
     pub(super) objects: Column<TermId>,
     pub(super) graphs: Column<TermId>,
-    /// Where others follow, if they do.
-    pub(super) next: Option<Place>,
+    /// In which of the shards others follow, and where, if they do.
+    pub(super) next: Option<(u32, Place)>,
 }
 
 /// One component of some quads.
@@ -296,7 +301,7 @@ impl<T: Copy + PartialEq> Column<T> {
 }
 
 impl Page {
-    pub(super) fn new(quads: &[Quad], next: Option<Place>) -> Self {
+    pub(super) fn new(quads: &[Quad], next: Option<(u32, Place)>) -> Self {
         let all = quads.iter();
         Self {
             count: quads.len(),

@@ -10,6 +10,7 @@ use jindou_model::TermKind;
 use jindou_partition::Shards;
 
 use super::*;
+use crate::calls::naive::without_rows;
 use crate::calls::{Link, LinkOptions, ServedShards, ShardServer};
 use crate::one_sided::ReadCounts;
 
@@ -161,7 +162,7 @@ impl World {
         let servers: Vec<_> = map.nodes().map(|_| ShardServer::new(shards)).collect();
         let part = |node| Naive::new(Some((map.clone(), node)));
         let parts: Vec<Arc<Naive>> = map.nodes().map(part).collect();
-        let rows = || shards.all().map(|_| None).collect();
+        let rows = || without_rows(shards);
         let served = servers.iter().zip(&parts);
         let served = served.map(|(server, part)| {
             server.serve_with_terms(rows(), Arc::clone(part) as Arc<dyn TermPart>)
@@ -382,7 +383,7 @@ fn keys_longer_than_a_message_come_in_pieces() {
     let map = ShardMap::dealt(shards, 2).unwrap();
     let network = LocalNetwork::new(2);
     let server = ShardServer::new(shards);
-    let served = server.serve_with_terms(vec![None, None], Arc::new(Long(1)));
+    let served = server.serve_with_terms(without_rows(shards), Arc::new(Long(1)));
     let (here, there): (Arc<dyn Fabric>, Arc<dyn Fabric>) = (network.fabric(0), network.fabric(1));
     let options = LinkOptions {
         patience: LONG,
@@ -484,8 +485,8 @@ fn a_server_refuses_ids_that_it_has_not_and_calls_of_shards_without_terms() {
     let options = LinkOptions::default();
     let link = Link::between(&here, &there, &server, &Arc::default(), &options).unwrap();
     let link = Arc::new(link);
-    let with = server.serve_with_terms(vec![None, None], Naive::new(None));
-    let without = server.serve(vec![None, None]);
+    let with = server.serve_with_terms(without_rows(shards), Naive::new(None));
+    let without = server.serve(without_rows(shards));
     let never = Err(Unavailable::Never(ShardId(1)));
     for (served, id) in [
         (&with, TermId::vertex(VERTICES)),

@@ -190,10 +190,16 @@ impl Views {
         for (node, link) in (0..).map(NodeId).zip(&self.links) {
             let Some(link) = link else { continue };
             let calls = link.calls.of(class);
-            for shard in member.shards_of(node) {
-                let catalogue = Arc::clone(&graph.catalogue);
-                let asked = calls.shard((shard, served), catalogue, Arc::clone(link) as _);
-                rows[shard.0 as usize] = Some(Arc::new(asked));
+            let all: Vec<ShardId> = member.shards_of(node).collect();
+            if all.is_empty() {
+                continue;
+            }
+            let catalogue = Arc::clone(&graph.catalogue);
+            let asked = (member.map.shards(), all.clone(), served);
+            let asked = calls.shards(asked, catalogue, Arc::clone(link) as _);
+            let asked = Arc::new(asked) as Arc<dyn GraphSource>;
+            for shard in all {
+                rows[shard.0 as usize] = Some(Arc::clone(&asked));
             }
         }
         let (catalogue, shared) = (Arc::clone(&graph.catalogue), Arc::clone(&graph.shared));
@@ -268,7 +274,9 @@ impl Member {
     pub(super) fn serve(&self, id: ServedId) -> Result<Arc<ServedShards>, Unavailable> {
         let graph = self.graphs.at(SnapshotNumber(id.number()), CALL_PATIENCE)?;
         let part = Arc::clone(&graph.part);
-        let served = (self.server).serve_both(id, self.own_rows(&graph), Some(part));
+        let (catalogue, shared) = (Arc::clone(&graph.catalogue), Arc::clone(&graph.shared));
+        let own = Sharded::new(self.map.shards(), catalogue, shared, self.own_rows(&graph));
+        let served = (self.server).serve_both(id, own, Some(part));
         let mut kept = self.served.lock();
         if kept.len() >= MOST_SERVED {
             kept.pop_front();

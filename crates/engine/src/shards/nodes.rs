@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use jindou_cluster::{
     DealtTerms, ForkMessages, Link, LinkError, LinkOptions, LogicalNodes, MESSAGE_COST_BY_TCP,
-    NodeTerms, Offered, OneSided, ReadCounts, RemoteReads, ServedShards, ShardServer,
+    NodeTerms, Offered, OneSided, ReadCounts, RemoteReads, ServedShards, ShardServer, Sharded,
 };
 use jindou_exec::{Catalogue, GraphSource, MemoryPool, TermPart, TermSource};
 use jindou_fabric::FabricError;
@@ -169,6 +169,7 @@ impl Nodes {
         &self,
         rows: &Rows,
         graph: &Arc<C>,
+        sharded: &dyn Fn(Rows) -> Sharded,
         terms: Option<&TermParts<'_>>,
     ) -> (Vec<Rows>, Option<NodeTerms>) {
         let map = self.logical.map();
@@ -179,28 +180,35 @@ impl Nodes {
             });
             let server = &self.nodes[node.0 as usize].server;
             match terms {
-                None => server.serve(own.collect()),
+                None => server.serve(sharded(own.collect())),
                 Some(terms) => {
                     let part = Arc::clone(&terms.parts[node.0 as usize]);
-                    server.serve_with_terms(own.collect(), part)
+                    server.serve_with_terms(sharded(own.collect()), part)
                 }
             }
         };
         let served: Vec<Arc<ServedShards>> = self.numbers().map(own).collect();
         let seen = |here: NodeId| {
             let links = &self.nodes[here.0 as usize].links;
-            let of_shard = |(shard, rows): (ShardId, &Option<Arc<dyn GraphSource>>)| {
-                let holder = map.holder(shard).0 as usize;
-                let Some(link) = &links[holder] else {
-                    return rows.clone();
+            let mut seen = rows.clone();
+            for (holder, link) in self.numbers().zip(links) {
+                let Some(link) = link else { continue };
+                let is_there = |shard: &ShardId| {
+                    map.holder(*shard) == holder && rows[shard.0 as usize].is_some()
                 };
-                rows.as_ref()?;
-                let served = &served[holder];
-                let kept = Arc::clone(served) as _;
-                let asked = link.shard((shard, served.id()), Arc::clone(graph) as _, kept);
-                Some(Arc::new(asked) as Arc<dyn GraphSource>)
-            };
-            map.shards().all().zip(rows).map(of_shard).collect()
+                let all: Vec<ShardId> = map.shards().all().filter(is_there).collect();
+                if all.is_empty() {
+                    continue;
+                }
+                let served = &served[holder.0 as usize];
+                let (asked, kept) = ((map.shards(), all.clone(), served.id()), Arc::clone(served));
+                let asked = link.shards(asked, Arc::clone(graph) as _, kept as _);
+                let asked = Arc::new(asked) as Arc<dyn GraphSource>;
+                for shard in all {
+                    seen[shard.0 as usize] = Some(Arc::clone(&asked));
+                }
+            }
+            seen
         };
         let rows = self.numbers().map(seen).collect();
         let terms = terms.map(|terms| {

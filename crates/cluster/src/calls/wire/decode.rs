@@ -10,8 +10,8 @@ use jindou_model::{
 
 use super::super::words::{
     Answer, AskedGraph, AskedList, AskedPattern, Call, Column, MOST_IDS, MOST_KEY_BYTES,
-    MOST_LISTS, MOST_QUADS, MOST_RANGES, MOST_RANGES_ASKED, MOST_ROWS, Page, PageAsked, Place,
-    Refusal, Request, RequestNumber, ServedId, Strings,
+    MOST_LISTS, MOST_QUADS, MOST_RANGES, MOST_RANGES_ASKED, MOST_ROWS, MOST_SHARDS, Page,
+    PageAsked, Place, Refusal, Request, RequestNumber, ServedId, Strings,
 };
 use super::{ANSWER, CallError, NO_RANGES, REQUEST, VERSION, answer, call, graph, kind};
 
@@ -39,13 +39,15 @@ impl Request<'static> {
     pub(in super::super) fn decode(bytes: &[u8]) -> Result<Self, CallError> {
         let mut rest = Rest::new(bytes);
         let (number, kind) = rest.header(REQUEST, "request")?;
-        let shard = ShardId(rest.u32("the shard")?);
         let served = ServedId(rest.u64("the snapshot")?);
+        let shards = rest.at_most("shards", MOST_SHARDS)?;
+        let shards = (0..shards).map(|_| Ok(ShardId(rest.u32("the shards")?)));
+        let shards = Cow::Owned(shards.collect::<Result<_, _>>()?);
         let rows = rest.at_most("rows", MOST_ROWS)?;
         let request = Self {
             number,
             served,
-            shard,
+            shards,
             call: rest.call(kind, rows)?,
         };
         rest.end()?;
@@ -334,22 +336,27 @@ impl<'a> Rest<'a> {
         })
     }
 
-    fn place(&mut self, most_kind: u32) -> Result<Option<Place>, CallError> {
+    fn place(&mut self, most_kind: u32) -> Result<Option<(u32, Place)>, CallError> {
         let part = "kind of place";
-        Ok(
-            match self.one_of(part, |n| (n <= most_kind).then_some(n))? {
-                kind::START => Some(Place::Start),
-                kind::AFTER => Some(Place::After(self.u64("the place")?)),
-                kind::AT => Some(Place::At(self.id("the place")?, self.usize("the place")?)),
-                _ => None,
-            },
-        )
+        let kind = self.one_of(part, |n| (n <= most_kind).then_some(n))?;
+        if kind == kind::END {
+            return Ok(None);
+        }
+        let turn = self.u32("the place")?;
+        let place = match kind {
+            kind::START => Place::Start,
+            kind::AFTER => Place::After(self.u64("the place")?),
+            _ => Place::At(self.id("the place")?, self.usize("the place")?),
+        };
+        Ok(Some((turn, place)))
     }
 
     fn page_asked(&mut self) -> Result<PageAsked, CallError> {
-        let from = self.place(kind::AT)?;
+        let place = self.place(kind::AT)?;
+        let (turn, from) = place.expect("the end is no place to go on from");
         Ok(PageAsked {
-            from: from.expect("the end is no place to go on from"),
+            turn,
+            from,
             most: self.at_most("quads", MOST_QUADS)?,
         })
     }

@@ -21,8 +21,9 @@ impl Request<'_> {
     pub(in super::super) fn encode(&self) -> Vec<u8> {
         let (kind, rows) = self.call.kind_and_rows();
         let mut out = Out::begin(REQUEST, self.number, kind);
-        out.u32(self.shard.0);
         out.u64(self.served.0);
+        out.count(self.shards.len());
+        self.shards.iter().for_each(|shard| out.u32(shard.0));
         out.count(rows);
         out.call(&self.call);
         out.0
@@ -340,20 +341,24 @@ impl Out {
     }
 
     fn page_asked(&mut self, page: PageAsked) {
-        self.place(Some(page.from));
+        self.place(Some((page.turn, page.from)));
         self.count(page.most);
     }
 
-    fn place(&mut self, place: Option<Place>) {
+    fn place(&mut self, place: Option<(u32, Place)>) {
+        let Some((turn, place)) = place else {
+            return self.u32(kind::END);
+        };
         match place {
-            None => self.u32(kind::END),
-            Some(Place::Start) => self.u32(kind::START),
-            Some(Place::After(quads)) => {
-                self.u32(kind::AFTER);
-                self.u64(quads);
-            }
-            Some(Place::At(subject, offset)) => {
-                self.u32(kind::AT);
+            Place::Start => self.u32(kind::START),
+            Place::After(_) => self.u32(kind::AFTER),
+            Place::At(..) => self.u32(kind::AT),
+        }
+        self.u32(turn);
+        match place {
+            Place::Start => {}
+            Place::After(quads) => self.u64(quads),
+            Place::At(subject, offset) => {
                 self.u64(subject.raw());
                 self.u64(offset as u64);
             }

@@ -1,4 +1,4 @@
-//! How do calls of a shard, and their answers, travel as bytes?
+//! How do calls of shards, and their answers, travel as bytes?
 //!
 //! All numbers are little-endian, and nothing is padded. A message begins with
 //!
@@ -13,8 +13,9 @@
 //!
 //! | bytes | what |
 //! |---|---|
-//! | 4 | shard |
 //! | 8 | name of the snapshot |
+//! | 4 | shards that are read; 0 where each row is looked for in the shard of its key |
+//! | 4 each | these shards |
 //! | 4 | rows; 0 of a call that has none |
 //!
 //! What follows depends on the kind, in the order of the fields of [`Call`] and [`Answer`]. An id has
@@ -40,7 +41,7 @@ pub(super) use self::error::CallError;
 const REQUEST: [u8; 4] = *b"JNDQ";
 const ANSWER: [u8; 4] = *b"JNDA";
 /// The version that is written, and the only one that is read.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 /// Where the number of a request is, and what follows it.
 const NUMBER: std::ops::Range<usize> = 8..16;
 /// Stands for a set that is not given.

@@ -121,7 +121,8 @@ fn place() -> impl Strategy<Value = Place> {
 }
 
 fn page_asked() -> impl Strategy<Value = PageAsked> {
-    (place(), 0..1000_usize).prop_map(|(from, most)| PageAsked { from, most })
+    let asked = (any::<u32>(), place(), 0..1000_usize);
+    asked.prop_map(|(turn, from, most)| PageAsked { turn, from, most })
 }
 
 fn expand(rows: usize) -> impl Strategy<Value = Call<'static>> {
@@ -216,11 +217,12 @@ fn call() -> impl Strategy<Value = Call<'static>> {
 }
 
 fn request() -> impl Strategy<Value = Request<'static>> {
-    (any::<u64>(), any::<u64>(), any::<u32>(), call()).prop_map(|(number, served, shard, call)| {
+    let shards = prop::collection::vec(any::<u32>().prop_map(ShardId), 0..4);
+    (any::<u64>(), any::<u64>(), shards, call()).prop_map(|(number, served, shards, call)| {
         Request {
             number: RequestNumber(number),
             served: ServedId(served),
-            shard: ShardId(shard),
+            shards: Cow::Owned(shards),
             call,
         }
     })
@@ -230,7 +232,7 @@ fn page() -> impl Strategy<Value = Page> {
     let few = || (0..3_u64).prop_map(TermId::vertex);
     let quad = (few(), (0..2_u32).prop_map(PredicateId), few(), few());
     let quads = prop::collection::btree_set(quad, 0..9);
-    (quads, prop::option::of(place())).prop_map(|(quads, next)| {
+    (quads, prop::option::of((any::<u32>(), place()))).prop_map(|(quads, next)| {
         let quads: Vec<Quad> = quads.into_iter().collect();
         Page::new(&quads, next)
     })
@@ -339,7 +341,7 @@ proptest! {
             message.extend(kind.to_le_bytes());
             message.extend(&bytes);
             decode_as_all(&message);
-            // And behind one of a shard, with few rows.
+            // And behind one without shards, with few rows.
             message.truncate(NUMBER.end + 4);
             message.extend([0; 12]);
             message.extend(u32::from(kind % 3 != 0).to_le_bytes());
@@ -358,7 +360,7 @@ fn contains(keys: Vec<TermId>) -> Request<'static> {
     Request {
         number: RequestNumber(1),
         served: ServedId(2),
-        shard: ShardId(3),
+        shards: Cow::Borrowed(&[ShardId(3)]),
         call: Call::Contains {
             graph: AskedGraph::Default,
             list,
@@ -370,8 +372,8 @@ fn contains(keys: Vec<TermId>) -> Request<'static> {
 #[test]
 fn what_is_wrong_is_said_with_its_place() {
     let bytes = contains(vec![TermId::vertex(1), TermId::vertex(2)]).encode();
-    // The header, shard, snapshot and rows are 36 bytes, and the graph is four.
-    let (rows, keys) = (32, 48);
+    // The header, snapshot, shards and rows are 40 bytes, and the graph is four.
+    let (rows, keys) = (36, 52);
     let with = |place: usize, byte: u8| {
         let mut changed = bytes.clone();
         changed[place] = byte;
@@ -385,7 +387,7 @@ fn what_is_wrong_is_said_with_its_place() {
                 found: *b"JND!",
             },
         ),
-        (with(4, 1), CallError::Version { found: 1, known: 4 }),
+        (with(4, 1), CallError::Version { found: 1, known: 5 }),
         (
             with(16, 99),
             CallError::Unknown {

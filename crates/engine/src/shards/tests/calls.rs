@@ -2,7 +2,7 @@
 //!
 //! In which named graphs an edge is, the shard of its subject alone knows: others are not asked that.
 
-use jindou_cluster::{Link, ReadCounts, ShardServer};
+use jindou_cluster::{Link, ReadCounts, ServedShards, ShardServer};
 use jindou_fabric::local::LocalNetwork;
 use jindou_fabric::remote::Fabric;
 use jindou_partition::Shards;
@@ -17,32 +17,62 @@ struct Beside {
     asked: Arc<dyn GraphSource>,
 }
 
+/// The graph of a seed in shards, which a node serves.
+struct World {
+    pair: Pair,
+    shards: Shards,
+    rows: Vec<Arc<dyn GraphSource>>,
+    served: Arc<ServedShards>,
+    link: Arc<Link>,
+    counts: Arc<ReadCounts>,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let pair = pair(seed);
+        let shards = Shards::new(1 << (1 + seed % 3)).unwrap();
+        let cut = pair.one.snapshot.cut(shards).unwrap();
+        let source = |(_, snapshot)| Arc::new(StoredGraph { snapshot }) as Arc<dyn GraphSource>;
+        let rows: Vec<_> = cut.shards.into_iter().map(source).collect();
+        let server = ShardServer::new(shards);
+        let (catalogue, shared) = (Arc::clone(&pair.one) as _, Arc::clone(&pair.one) as _);
+        let own = rows.iter().cloned().map(Some).collect();
+        let served = server.serve(Sharded::new(shards, catalogue, shared, own));
+        let network = LocalNetwork::new(2);
+        let (here, there): (Arc<dyn Fabric>, Arc<dyn Fabric>) =
+            (network.fabric(0), network.fabric(1));
+        let counts: Arc<ReadCounts> = Arc::default();
+        let link = Link::between(&here, &there, &server, &counts, &patient()).unwrap();
+        Self {
+            pair,
+            shards,
+            rows,
+            served,
+            link: Arc::new(link),
+            counts,
+        }
+    }
+
+    /// Some shards, over the link.
+    fn asked(&self, shards: Vec<ShardId>) -> Arc<dyn GraphSource> {
+        let asked = (self.shards, shards, self.served.id());
+        let (catalogue, kept) = (Arc::clone(&self.pair.one), Arc::clone(&self.served));
+        Arc::new(self.link.shards(asked, catalogue, kept))
+    }
+}
+
 /// All shards of a seed's graph.
 fn beside(seed: u64) -> (Pair, Vec<Beside>) {
-    let pair = pair(seed);
-    let shards = Shards::new(1 << (1 + seed % 3)).unwrap();
-    let cut = pair.one.snapshot.cut(shards).unwrap();
-    let source = |(_, snapshot)| Arc::new(StoredGraph { snapshot }) as Arc<dyn GraphSource>;
-    let rows: Vec<_> = cut.shards.into_iter().map(source).collect();
-    let server = ShardServer::new(shards);
-    let served = server.serve(rows.iter().cloned().map(Some).collect());
-    let network = LocalNetwork::new(2);
-    let (here, there): (Arc<dyn Fabric>, Arc<dyn Fabric>) = (network.fabric(0), network.fabric(1));
-    let counts: Arc<ReadCounts> = Arc::default();
-    let link = Link::between(&here, &there, &server, &counts, &patient()).unwrap();
-    let link = Arc::new(link);
-    let all = shards.all().zip(rows).map(|(shard, direct)| Beside {
+    let world = World::new(seed);
+    let all = world.shards.all().zip(&world.rows);
+    let all = all.map(|(shard, direct)| Beside {
         shard,
-        shards,
-        asked: Arc::new(link.shard(
-            (shard, served.id()),
-            Arc::clone(&pair.one) as _,
-            Arc::clone(&served) as _,
-        )),
-        direct,
+        shards: world.shards,
+        asked: world.asked(vec![shard]),
+        direct: Arc::clone(direct),
     });
     let all = all.collect();
-    (pair, all)
+    (world.pair, all)
 }
 
 /// True of the calls that ask in which named graphs edges are.
@@ -207,6 +237,93 @@ fn a_shard_is_scanned_alike_by_messages() {
                     assert_eq!(found, scanned(&*of_shard.direct), "{note}");
                     assert!(!is_by_subject || found.iter().all(|quad| is_own(quad.0)));
                 }
+            }
+        }
+    }
+}
+
+/// Keys and patterns of a graph that a node has in several shards cost a message and its answer, however many
+/// shards these are.
+#[test]
+fn the_shards_of_a_node_are_asked_together() {
+    for seed in seeds() {
+        let world = World::new(seed);
+        let (pair, whole) = (&world.pair, world.asked(world.shards.all().collect()));
+        let (asked, direct) = (&*whole, &*pair.one as &dyn GraphSource);
+        let (ids, to) = (pair.some_ids(), reversed(&pair.terms));
+        let messages = || world.counts.sum().messages;
+        for graph in pair.graph_refs_of_rows() {
+            for (place, list) in pair.lists().into_iter().enumerate() {
+                let note = format!("{}: {graph:?} {place}", pair.note);
+                for allowed in [None, Some(&ids)] {
+                    let budget = [1, 3, 50, 4000][(place + seed as usize) % 4];
+                    let expected = expanded(direct, graph, &[list], allowed, 1000);
+                    let before = messages();
+                    let found = expanded(asked, graph, &[list], allowed, 4000);
+                    assert_eq!(found, expected, "{note}");
+                    assert_eq!(messages(), before + 2, "{note}");
+                    let found = expanded(asked, graph, &[list], allowed, budget);
+                    assert_eq!(found, expected, "{note}");
+                    let degrees = |source: &dyn GraphSource| {
+                        let mut degrees = vec![7];
+                        source.degrees(graph, &list, allowed, &mut degrees).unwrap();
+                        degrees
+                    };
+                    let before = messages();
+                    assert_eq!(degrees(asked), degrees(direct), "{note}");
+                    assert_eq!(messages(), before + 2, "{note}");
+                }
+                let contained = |source: &dyn GraphSource| {
+                    let mut rows = vec![7];
+                    source.contains(graph, &list, &to, &mut rows).unwrap();
+                    rows
+                };
+                let before = messages();
+                assert_eq!(contained(asked), contained(direct), "{note}");
+                assert_eq!(messages(), before + 2, "{note}");
+            }
+        }
+        for list in pair.lists() {
+            let edges = expanded(direct, GraphRef::Named, &[list], None, 1000);
+            let key = |(row, _): &(u32, TermId)| list.keys[*row as usize];
+            let keys: Vec<TermId> = edges.iter().map(key).collect();
+            let to: Vec<TermId> = edges.iter().map(|(_, id)| *id).collect();
+            let list = Lists {
+                keys: &keys,
+                ..list
+            };
+            let graphs = |source: &dyn GraphSource| {
+                let (mut rows, mut graphs) = (Vec::new(), Vec::new());
+                (source.graphs_of(&list, &to, &mut rows, &mut graphs)).unwrap();
+                let mut found: Vec<_> = rows.into_iter().zip(graphs).collect();
+                found.sort_unstable();
+                found
+            };
+            assert_eq!(graphs(asked), graphs(direct), "{}", pair.note);
+        }
+        let predicates = 1..pair.one.snapshot.predicate_count() as u32;
+        for predicate in predicates.map(PredicateId) {
+            let pattern = pattern(None, Some(predicate), None);
+            for graph in pair.graph_refs().into_iter().map(Some).chain([None]) {
+                let scanned = |source: &dyn GraphSource| {
+                    let mut quads = Vec::new();
+                    let mut visit = |s, p, o, g| {
+                        quads.push((s, p, o, g));
+                        ControlFlow::Continue(())
+                    };
+                    let flow = match graph {
+                        Some(graph) => source.for_each_match(&pattern, graph, &mut visit),
+                        None => source.for_each_quad(&pattern, &mut visit),
+                    };
+                    assert!(flow.unwrap().is_continue());
+                    quads.sort_unstable();
+                    quads
+                };
+                let before = messages();
+                let found = scanned(asked);
+                assert_eq!(found, scanned(direct), "{}: {graph:?}", pair.note);
+                let pages = if found.len() < 256 { 1 } else { 2 };
+                assert_eq!(messages(), before + 2 * pages, "{}", pair.note);
             }
         }
     }
