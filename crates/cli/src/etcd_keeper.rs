@@ -1,16 +1,21 @@
 //! How does etcd keep which node of a cluster leads, and which are in sync?
 //!
 //! As the value of one key, `/jindou/NAME/copies`, in JSON with the names of the nodes, which is replaced by compare and swap
-//! of its revision. Where etcd keeps the list of nodes, too, both are followed together: a node is in the list before it is in sync.
+//! of its revision. Its version is in it: an etcd that is restored, or made anew, counts revisions from an earlier one on. Where etcd keeps the list of nodes, too, both are followed together: a node is in the list before it is in sync.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use jindou_engine::{Configuration, Keeper, KeeperError, NodeId, PeerList, Stage, Told, Versioned};
+use jindou_engine::{
+    Configuration, Keeper, KeeperError, NodeId, PeerList, Stage, Told, Versioned, next_version,
+};
 use jindou_etcd::{Client, Error, Event, Expected, Options, Revision, Swap};
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +27,7 @@ const AGAIN: Duration = Duration::from_millis(500);
 /// A configuration as it is kept.
 #[derive(Serialize, Deserialize)]
 struct Kept {
+    version: u64,
     term: u64,
     leader: String,
     in_sync: Vec<String>,
@@ -33,6 +39,8 @@ pub(crate) struct EtcdKeeper {
     client: Client,
     key: String,
     names: Arc<RwLock<Vec<String>>>,
+    /// Something was there since this began.
+    has_heard: Arc<AtomicBool>,
     /// Where it keeps the list of nodes, who hears of its changes, and what this node is called there.
     list: Option<(NodeList, Sender<PeerList>, String)>,
 }
@@ -47,6 +55,7 @@ impl EtcdKeeper {
             client: Client::new(options)?,
             key: format!("/jindou/{cluster}/copies"),
             names: Arc::new(RwLock::new(names_of(peers))),
+            has_heard: Arc::default(),
             list: None,
         })
     }
@@ -62,6 +71,7 @@ impl EtcdKeeper {
             client: list.client().clone(),
             key: format!("{}copies", list.prefix()),
             names: Arc::new(RwLock::new(names_of(peers))),
+            has_heard: Arc::default(),
             list: Some((list, send, own.to_owned())),
         };
         (keeper, changes)
@@ -84,8 +94,10 @@ impl EtcdKeeper {
         Ok(NodeId(place as u32))
     }
 
-    fn encode(&self, configuration: &Configuration) -> Vec<u8> {
+    fn encode(&self, kept: &Versioned) -> Vec<u8> {
+        let configuration = &kept.configuration;
         let kept = Kept {
+            version: kept.version,
             term: configuration.term,
             leader: self.name(configuration.leader),
             in_sync: configuration
@@ -97,12 +109,12 @@ impl EtcdKeeper {
         serde_json::to_vec(&kept).expect("it has strings and a number")
     }
 
-    fn decode(&self, bytes: &[u8], revision: Revision) -> Result<Versioned, String> {
+    fn decode(&self, bytes: &[u8]) -> Result<Versioned, String> {
         let kept: Kept = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
         let in_sync: Result<BTreeSet<NodeId>, String> =
             kept.in_sync.iter().map(|name| self.node(name)).collect();
         Ok(Versioned {
-            version: revision.0,
+            version: kept.version,
             configuration: Configuration {
                 term: kept.term,
                 leader: self.node(&kept.leader)?,
@@ -125,13 +137,16 @@ impl EtcdKeeper {
         let mut entries = listing.entries;
         // Who is in sync is in the list.
         entries.sort_by_key(|(key, _)| key == self.key.as_bytes());
-        for (key, value) in entries {
-            self.tell_value(&key, &value.bytes, value.revision, told);
+        for (key, value) in &entries {
+            self.tell_value(key, &value.bytes, told);
+        }
+        if !entries.iter().any(|(key, _)| key == self.key.as_bytes()) {
+            told(Versioned::default());
         }
         Ok(listing.revision)
     }
 
-    fn tell_value(&self, key: &[u8], bytes: &[u8], revision: Revision, told: &Told) {
+    fn tell_value(&self, key: &[u8], bytes: &[u8], told: &Told) {
         if let Some((list, changes, _)) = &self.list
             && key == list.key().as_bytes()
         {
@@ -140,8 +155,11 @@ impl EtcdKeeper {
         if key != self.key.as_bytes() {
             return;
         }
-        match self.decode(bytes, revision) {
-            Ok(kept) => told(kept),
+        match self.decode(bytes) {
+            Ok(kept) => {
+                self.has_heard.store(true, Relaxed);
+                told(kept);
+            }
             Err(reason) => note!(
                 "warning: etcd has at {} what no node put there: {reason}",
                 self.key
@@ -215,7 +233,7 @@ impl EtcdKeeper {
         let (keeper, told, again) = (self.clone(), Told::clone(told), again.clone());
         let on_event = move |event| match event {
             Event::Put { key, value } => {
-                keeper.tell_value(&key, &value.bytes, value.revision, &told);
+                keeper.tell_value(&key, &value.bytes, &told);
             }
             Event::Deleted { key, .. } => note!(
                 "warning: etcd has nothing at {} any more; no other node can lead until all are started anew",
@@ -280,36 +298,58 @@ impl EtcdKeeper {
     }
 }
 
+impl EtcdKeeper {
+    fn has_nothing(&self) -> KeeperError {
+        KeeperError::Refused(format!("etcd has nothing at {} any more", self.key))
+    }
+
+    fn has_old(&self) -> KeeperError {
+        KeeperError::Refused(format!(
+            "etcd has at {} what was there before: it was restored from a copy, and what it says of who leads and \
+             which nodes are in sync is old; docs/cluster.md says how to go on (\"etcd is lost or restored\")",
+            self.key
+        ))
+    }
+}
+
 impl Keeper for EtcdKeeper {
     fn replace(&self, expected: u64, by: &Configuration) -> Result<Versioned, KeeperError> {
         self.check_is_listed()?;
-        let before = match expected {
-            0 => Expected::Absent,
-            revision => Expected::Revision(Revision(revision)),
+        let there = self.client.get(self.key.as_bytes());
+        let there = there.map_err(|error| KeeperError::Refused(error.to_string()))?;
+        let before = match there {
+            // Also where it was removed while no node ran: one that was in sync last, as it has noted, leads.
+            None if expected == 0 || !self.has_heard.load(Relaxed) => Expected::Absent,
+            None => return Err(self.has_nothing()),
+            Some(value) => {
+                let kept = self.decode(&value.bytes).map_err(KeeperError::Refused)?;
+                match kept.version.cmp(&expected) {
+                    Ordering::Less => return Err(self.has_old()),
+                    Ordering::Equal => Expected::Revision(value.revision),
+                    Ordering::Greater => return Ok(kept),
+                }
+            }
+        };
+        let next = Versioned {
+            version: next_version(expected),
+            configuration: by.clone(),
         };
         let swap = self
             .client
-            .put_if(self.key.as_bytes(), before, &self.encode(by));
+            .put_if(self.key.as_bytes(), before, &self.encode(&next));
         match swap {
-            Ok(Swap::Won(revision)) => Ok(Versioned {
-                version: revision.0,
-                configuration: by.clone(),
-            }),
-            Ok(Swap::Lost(Some(value))) if value.revision.0 < expected => {
-                Err(KeeperError::Refused(format!(
-                    "etcd has at {} what was there before: it was restored from a copy, and what it says of who leads and \
-                     which nodes are in sync is old; docs/cluster.md says how to go on (\"etcd is lost or restored\")",
-                    self.key
-                )))
+            Ok(Swap::Won(_)) => {
+                self.has_heard.store(true, Relaxed);
+                Ok(next)
             }
             Ok(Swap::Lost(Some(value))) => {
-                let kept = self.decode(&value.bytes, value.revision);
-                kept.map_err(KeeperError::Refused)
+                let kept = self.decode(&value.bytes).map_err(KeeperError::Refused)?;
+                match kept.version < expected {
+                    true => Err(self.has_old()),
+                    false => Ok(kept),
+                }
             }
-            Ok(Swap::Lost(None)) => Err(KeeperError::Refused(format!(
-                "etcd has nothing at {} any more",
-                self.key
-            ))),
+            Ok(Swap::Lost(None)) => Err(self.has_nothing()),
             Err(error @ Error::Unknown { .. }) => Err(KeeperError::Unknown(error.to_string())),
             Err(error) => Err(KeeperError::Refused(error.to_string())),
         }
@@ -368,19 +408,19 @@ mod tests {
             leader: NodeId(1),
             in_sync: [NodeId(0), NodeId(1)].into(),
         };
-        let bytes = keeper.encode(&configuration);
+        let kept = Versioned {
+            version: 9,
+            configuration,
+        };
+        let bytes = keeper.encode(&kept);
         let text = String::from_utf8(bytes.clone()).expect("it is text");
-        assert_eq!(text, r#"{"term":7,"leader":"b","in_sync":["a","b"]}"#);
-        let read = keeper.decode(&bytes, Revision(9));
         assert_eq!(
-            read,
-            Ok(Versioned {
-                version: 9,
-                configuration
-            })
+            text,
+            r#"{"version":9,"term":7,"leader":"b","in_sync":["a","b"]}"#
         );
+        assert_eq!(keeper.decode(&bytes), Ok(kept));
         let other = text.replace("\"a\"", "\"c\"");
-        assert!(keeper.decode(other.as_bytes(), Revision(9)).is_err());
-        assert!(keeper.decode(b"{}", Revision(9)).is_err());
+        assert!(keeper.decode(other.as_bytes()).is_err());
+        assert!(keeper.decode(b"{}").is_err());
     }
 }

@@ -214,3 +214,103 @@ impl Replication {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Beat;
+    use crate::{Start, Timing, Versioned};
+
+    const BEAT: Time = Time::from_millis(100);
+    const OTHER: NodeId = NodeId(1);
+
+    /// A node that leads another one.
+    struct Led {
+        core: Replication,
+        now: Time,
+        /// When the other node was last granted what it grants.
+        granted: Option<Time>,
+        version: u64,
+    }
+
+    impl Led {
+        fn new() -> Self {
+            let start = Start {
+                here: NodeId(0),
+                nodes: 2,
+                timing: Timing::default(),
+                last: SnapshotNumber(0),
+                known: Versioned::default(),
+                may_form: true,
+                may_take_over: true,
+            };
+            let mut led = Self {
+                core: Replication::new(start, Time::ZERO),
+                now: Time::ZERO,
+                granted: None,
+                version: 0,
+            };
+            led.beat(0);
+            let term = led.core.leads().expect("it is the first to lead");
+            led.core.linked(led.now, OTHER);
+            led.core.has(led.now, OTHER, term, SnapshotNumber(0));
+            (0..20).for_each(|_| led.beat(0));
+            led
+        }
+
+        /// The other node says that so many pieces came; what is to be kept is.
+        fn beat(&mut self, came: u64) {
+            self.now += BEAT;
+            let beat = Beat {
+                sent: self.now,
+                grants: self.granted,
+                known: self.core.known().clone(),
+                last: SnapshotNumber(0),
+                came,
+            };
+            self.core.received(self.now, OTHER, &Message::Beat(beat));
+            self.core.tick(self.now);
+            for action in self.core.take_actions() {
+                match action {
+                    Action::Propose { configuration, .. } => {
+                        self.version += 1;
+                        let version = self.version;
+                        let kept = Versioned {
+                            version,
+                            configuration,
+                        };
+                        self.core.decided(self.now, kept);
+                    }
+                    Action::Send(_, Message::Beat(beat)) => self.granted = Some(beat.sent),
+                    _ => {}
+                }
+            }
+        }
+
+        fn is_in_sync(&self) -> bool {
+            self.core.known().configuration.in_sync.contains(&OTHER)
+        }
+    }
+
+    #[test]
+    fn a_node_to_which_a_long_transaction_still_comes_is_not_late() {
+        let mut led = Led::new();
+        assert!(led.is_in_sync());
+        led.core.stored(led.now, SnapshotNumber(1));
+        // Ten times as long as nodes wait for each other, a piece every two seconds.
+        let beats = (Timing::default().wait.as_millis() / BEAT.as_millis()) as u64;
+        for beat in 0..10 * beats {
+            led.beat(beat / 20);
+            assert!(led.is_in_sync(), "after {beat} beats");
+        }
+        // Nothing more comes.
+        for _ in 0..beats - 1 {
+            led.beat(10 * beats / 20);
+        }
+        assert!(led.is_in_sync());
+        for _ in 0..beats {
+            led.beat(10 * beats / 20);
+        }
+        assert!(!led.is_in_sync());
+    }
+}

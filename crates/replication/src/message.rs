@@ -43,6 +43,8 @@ pub struct Beat {
     pub known: Versioned,
     /// What the sender has on its device.
     pub last: SnapshotNumber,
+    /// Pieces of long messages of the receiver that have come to the sender since the link began.
+    pub came: u64,
 }
 
 /// Why bytes are no message.
@@ -115,6 +117,7 @@ impl Beat {
             time(self.sent),
             self.grants.map_or(NO_TIME, time),
             self.last.0,
+            self.came,
             self.known.version,
             configuration.term,
             u64::from(configuration.leader.0),
@@ -124,7 +127,7 @@ impl Beat {
     }
 
     fn read(next: &mut impl FnMut() -> Result<u64, MessageError>) -> Result<Self, MessageError> {
-        let (sent, grants, last) = (next()?, next()?, next()?);
+        let (sent, grants, last, came) = (next()?, next()?, next()?, next()?);
         let (version, term, leader) = (next()?, next()?, node(next()?)?);
         let mut in_sync = BTreeSet::new();
         while let Ok(word) = next() {
@@ -144,6 +147,7 @@ impl Beat {
                 },
             },
             last: SnapshotNumber(last),
+            came,
         })
     }
 }
@@ -175,6 +179,7 @@ mod tests {
                 },
             },
             last: number,
+            came: 6,
         };
         let granting = Beat {
             grants: Some(Time::from_secs(2)),

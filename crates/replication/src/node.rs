@@ -125,6 +125,10 @@ pub(crate) struct Peer {
     pub(crate) is_refused: bool,
     /// As the leader: since when it has moved no further though it was to.
     pub(crate) late_since: Option<Time>,
+    /// Pieces of long messages that have come of it since the link began,
+    came: u64,
+    /// and of this node's that have come to it.
+    heard: u64,
 }
 
 impl Peer {
@@ -138,6 +142,8 @@ impl Peer {
             copy: None,
             is_refused: false,
             late_since: None,
+            came: 0,
+            heard: 0,
         }
     }
 
@@ -292,6 +298,14 @@ impl Replication {
             peer.is_linked = is_linked;
             peer.leases.relink();
             (peer.copy, peer.is_refused, peer.late_since) = (None, false, None);
+            (peer.came, peer.heard) = (0, 0);
+        }
+    }
+
+    /// A piece of a message of a node has come, which is not whole yet: what takes long is under way, and not late.
+    pub fn came(&mut self, from: NodeId) {
+        if let Some(peer) = self.peers.get_mut(from.0 as usize) {
+            peer.came += 1;
         }
     }
 
@@ -557,6 +571,9 @@ impl Replication {
         let timing = self.timing;
         let peer = &mut self.peers[from.0 as usize];
         peer.said = beat.last;
+        if std::mem::replace(&mut peer.heard, beat.came) != beat.came {
+            peer.late_since = peer.late_since.map(|_| now);
+        }
         peer.leases.hear(now, beat.sent);
         if let Some(sent) = beat.grants
             && is_of_term
@@ -599,6 +616,7 @@ impl Replication {
             grants,
             known: self.known.clone(),
             last: self.last,
+            came: peer.came,
         };
         self.actions.push(Action::Send(node, Message::Beat(beat)));
     }

@@ -1,7 +1,7 @@
 //! What did a store last say of its copies: who leads them, and which have all that clients were told of?
 //!
-//! Kept by the store that leads where the list of nodes is fixed. It is of this store and no other, so that it does not go with
-//! a copy of the folder.
+//! Where the list of nodes is fixed the store that leads keeps it; where others may lead each store notes what it heard last.
+//! It is of this store and no other, so that it does not go with a copy of the folder.
 
 use crate::StoreError;
 use crate::directory::Directory;
@@ -11,10 +11,10 @@ use crate::text_file::TextFile;
 pub(crate) const UNFINISHED: &str = "COPIES.new";
 const FILE: TextFile = TextFile {
     name: "COPIES",
-    head: "jindou copies 1",
+    head: "jindou copies 2",
 };
 
-/// Who leads several copies of a store, and which are in sync, by their numbers.
+/// Who leads several copies of a store, and which are in sync, by the names of their nodes: of letters, digits and `._-`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopiesFile {
     /// Grows with each change.
@@ -22,12 +22,15 @@ pub struct CopiesFile {
     /// Grows with each time that one begins to lead.
     pub term: u64,
     /// Which one leads.
-    pub leader: u32,
+    pub leader: String,
     /// Those that have all that clients were told of.
-    pub in_sync: Vec<u32>,
+    pub in_sync: Vec<String>,
 }
 
 impl CopiesFile {
+    /// What it is called.
+    pub const NAME: &'static str = FILE.name;
+
     /// That of a store, if it has one.
     ///
     /// # Errors
@@ -46,12 +49,11 @@ impl CopiesFile {
             return None;
         };
         let in_sync = in_sync.strip_prefix("in-sync ")?.split(' ');
-        let in_sync: Result<Vec<u32>, _> = in_sync.map(str::parse).collect();
         Some(Self {
             version: version.strip_prefix("version ")?.parse().ok()?,
             term: term.strip_prefix("term ")?.parse().ok()?,
-            leader: leader.strip_prefix("leader ")?.parse().ok()?,
-            in_sync: in_sync.ok()?,
+            leader: leader.strip_prefix("leader ")?.to_owned(),
+            in_sync: in_sync.map(str::to_owned).collect(),
         })
     }
 
@@ -60,12 +62,11 @@ impl CopiesFile {
     /// # Errors
     /// What the operating system says; what was there before stays.
     pub fn write(&self, directory: &Directory) -> Result<(), StoreError> {
-        let in_sync: Vec<String> = self.in_sync.iter().map(u32::to_string).collect();
         let lines = [
             format!("version {}", self.version),
             format!("term {}", self.term),
             format!("leader {}", self.leader),
-            format!("in-sync {}", in_sync.join(" ")),
+            format!("in-sync {}", self.in_sync.join(" ")),
         ];
         FILE.write(directory, lines.into_iter())
     }
@@ -83,8 +84,8 @@ mod tests {
         let file = CopiesFile {
             version: 7,
             term: 3,
-            leader: 0,
-            in_sync: vec![0, 2],
+            leader: "a".to_owned(),
+            in_sync: vec!["a".to_owned(), "c.1".to_owned()],
         };
         file.write(&directory).expect("there is room");
         assert_eq!(
@@ -93,7 +94,7 @@ mod tests {
         );
         let path = directory.path().join(FILE.name);
         let text = std::fs::read_to_string(&path).expect("it is there");
-        std::fs::write(&path, text.replace("in-sync 0", "in-sync 1")).expect("there is room");
+        std::fs::write(&path, text.replace("in-sync a", "in-sync b")).expect("there is room");
         assert!(CopiesFile::read(&directory).is_err());
     }
 }

@@ -19,7 +19,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::device::{Refusal, Stop};
 use super::follower::Follower;
-use super::keeper::{FirstLeads, Keeper, KeeperError};
+use super::keeper::{FirstLeads, Keeper, KeeperError, Noted};
 use super::leader::Leader;
 use super::lineage::{self, Lineage};
 use super::link::Link;
@@ -68,6 +68,8 @@ pub(crate) struct Group {
     is_copy: AtomicBool,
     /// Nodes that have what readers are to see.
     in_sync: ArcSwap<Vec<NodeId>>,
+    /// Where the store notes what is known, if others may lead.
+    noted: Option<Noted>,
     /// The store is to be closed and opened again at once, for this.
     anew: OnceLock<Anew>,
     watch: Mutex<Option<Box<dyn Send>>>,
@@ -85,6 +87,8 @@ struct State {
     parts: VecDeque<Part>,
     /// What the keeper is to be asked.
     proposals: VecDeque<(u64, Configuration)>,
+    /// The store has noted what is known.
+    is_noted: bool,
     stopped: bool,
 }
 
@@ -105,15 +109,20 @@ impl Group {
         last: SnapshotNumber,
     ) -> Result<Arc<Self>, EngineError> {
         let directory = inner.directory.as_ref().expect("it is stored");
-        let first = || Arc::new(FirstLeads::new(options.here, directory)) as Arc<dyn Keeper>;
+        let noted = || Noted::new(directory, &options.nodes);
+        let first = || Arc::new(FirstLeads::new(options.here, noted())) as Arc<dyn Keeper>;
         let keeper = options.keeper.clone().unwrap_or_else(first);
         let has_elections = keeper.lets_take_over();
+        // Otherwise the keeper itself has what its store noted.
+        let noted = has_elections.then(noted);
+        let known = noted.as_ref().map(Noted::read).unwrap_or_default();
+        let in_sync = known.configuration.in_sync.iter().copied().collect();
         let start = Start {
             here: options.here,
             nodes: options.nodes.numbers().last().map_or(0, |last| last.0 + 1),
             timing: options.timing(),
             last,
-            known: Versioned::default(),
+            known,
             may_form: keeper.lets_form(),
             may_take_over: has_elections,
         };
@@ -124,6 +133,7 @@ impl Group {
             shown: last,
             parts: VecDeque::new(),
             proposals: VecDeque::new(),
+            is_noted: true,
             stopped: false,
         };
         let group = Arc::new_cyclic(|weak: &Weak<Self>| Self {
@@ -140,7 +150,8 @@ impl Group {
             unshown: Mutex::default(),
             current_until: AtomicU64::new(0),
             is_copy: AtomicBool::new(false),
-            in_sync: ArcSwap::default(),
+            in_sync: ArcSwap::from_pointee(in_sync),
+            noted,
             anew: OnceLock::new(),
             watch: Mutex::default(),
             threads: Mutex::default(),
@@ -158,8 +169,13 @@ impl Group {
     /// [`EngineError::Thread`].
     pub(super) fn begin(self: &Arc<Self>) -> Result<(), EngineError> {
         let told = Arc::downgrade(self);
+        let is_first = AtomicBool::new(true);
         let watch = self.keeper.watch(Arc::new(move |kept| {
             if let Some(group) = told.upgrade() {
+                // Changes may be told late.
+                if is_first.swap(false, Relaxed) {
+                    group.look_back(&kept);
+                }
                 group.with(|core, now| core.decided(now, kept));
             }
         }));
@@ -198,6 +214,7 @@ impl Group {
         if known.version != version {
             let in_sync = known.configuration.in_sync.iter();
             self.in_sync.store(Arc::new(in_sync.copied().collect()));
+            state.is_noted = self.noted.is_none();
         }
         let until = match state.core.answering(now) {
             Answering::Current(until) => until,
@@ -531,10 +548,12 @@ impl Group {
         let pieces = self.pieces.lock().get(&from).map(Arc::clone);
         let pieces = pieces.unwrap_or_default();
         let mut pieces = pieces.lock();
-        let Some(message) = pieces.add(piece, self.options.message_bytes)? else {
+        let message = pieces.add(piece, self.options.message_bytes)?;
+        drop(pieces);
+        let Some(message) = message else {
+            self.with(|core, _| core.came(from));
             return Ok(());
         };
-        drop(pieces);
         if let Some(said) = message.head.what_is_said()? {
             self.with(|core, now| core.received(now, from, &said));
             return Ok(());
@@ -637,6 +656,12 @@ impl Group {
         loop {
             while self.do_proposal() {}
             let mut state = self.state.lock();
+            if !std::mem::replace(&mut state.is_noted, true) {
+                let known = state.core.known().clone();
+                drop(state);
+                self.note_kept(&known);
+                continue;
+            }
             if state.stopped {
                 return;
             }
@@ -658,6 +683,10 @@ impl Group {
             return false;
         };
         let replaced = self.keeper.replace(expected, &configuration);
+        if let Ok(kept) = &replaced {
+            // Before anybody acts by it.
+            self.note_kept(kept);
+        }
         self.with(|core, now| match replaced {
             Ok(kept) => core.decided(now, kept),
             Err(KeeperError::Refused(reason)) => {
@@ -670,6 +699,40 @@ impl Group {
             }
         });
         true
+    }
+
+    /// Notes what is kept, so that this node does not lead by what is older when it begins again.
+    fn note_kept(&self, known: &Versioned) {
+        let Some(noted) = &self.noted else { return };
+        if let Err(error) = noted.write(known) {
+            tracing::warn!(%error, "which node leads, and which are in sync, is not noted");
+        }
+    }
+
+    /// Says so if the keeper has less than this node knows.
+    fn look_back(&self, kept: &Versioned) {
+        let state = self.state.lock();
+        let known = state.core.known();
+        if kept.version >= known.version {
+            return;
+        }
+        let in_sync = known.configuration.in_sync.iter();
+        let in_sync: Vec<String> = in_sync.map(|node| self.options.name(*node)).collect();
+        let is_own = known.configuration.in_sync.contains(&self.options.here);
+        drop(state);
+        let in_sync = in_sync.join(", ");
+        match kept.version {
+            0 if is_own => tracing::warn!(
+                "nothing is kept of who leads any more; this node was in sync last, with all of {in_sync}, and leads where \
+                 no other one does"
+            ),
+            0 => tracing::warn!(
+                "nothing is kept of who leads any more, and this node was not in sync last: start one of {in_sync} first"
+            ),
+            _ => tracing::warn!(
+                "what is kept of who leads is older than what this node knows; in sync were {in_sync} last"
+            ),
+        }
     }
 
     fn do_part(&self) -> bool {

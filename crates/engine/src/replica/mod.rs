@@ -53,7 +53,7 @@ pub(crate) use follower::{Follower, Owed};
 pub(crate) use forward::Target;
 use giving::remove_leftovers;
 pub(crate) use group::Group;
-pub use keeper::{Keeper, KeeperError, Told};
+pub use keeper::{Keeper, KeeperError, Told, next_version};
 pub(crate) use leader::Leader;
 pub use names::NodeNames;
 

@@ -42,6 +42,13 @@ impl NodeNames {
         named.map_or_else(|| node.to_string(), |named| named.name.clone())
     }
 
+    /// The node of this name, whether it has left or not.
+    pub(super) fn node(&self, name: &str) -> Option<NodeId> {
+        let named = self.0.read();
+        let place = named.iter().position(|named| named.name == name)?;
+        Some(NodeId(place as u32))
+    }
+
     /// Whether it is to be there.
     pub(super) fn has(&self, node: NodeId) -> bool {
         let named = self.0.read();

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Instant;
 
-use jindou_engine::{Config, Database, EngineError, MergePolicy};
+use jindou_engine::{Config, Database, EngineError, MergePolicy, Versioned};
 
 use crate::contents::contents;
 use crate::net::{Cluster, LONG};
@@ -103,4 +103,62 @@ fn writes_that_wait_for_the_next_leader_are_done_wherever_that_is() {
     for node in others {
         assert!(held.contains(&format!("http://e/s{node}>")), "{held}");
     }
+}
+
+/// A cluster whose nodes are closed, of which one was not in sync last and lacks a transaction; and what was kept when all
+/// were, and last.
+fn one_behind(folder: &std::path::Path) -> (Cluster, usize, [Versioned; 2]) {
+    let mut cluster = Cluster::elected(folder, 3, 7);
+    wait(&mut cluster, "all are in sync", are_in_sync);
+    let before = cluster.kept();
+    let leader = cluster.leads().expect("one leads");
+    let behind = (leader + 1) % 3;
+    cluster.break_link(behind);
+    let without = |cluster: &Cluster| cluster.kept().configuration.in_sync.len() == 2;
+    wait(&mut cluster, "one is done without", without);
+    insert(cluster.node(leader), 1).expect("two are there");
+    let last = cluster.kept();
+    (0..3).for_each(|node| cluster.close(node));
+    (cluster, behind, [before, last])
+}
+
+fn has_the_transaction(cluster: &Cluster, node: usize) -> bool {
+    format!("{:?}", contents(cluster.node(node))).contains("http://e/s1>")
+}
+
+#[test]
+fn a_keeper_that_was_restored_from_an_old_copy_gives_nobody_the_lead() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let (mut cluster, behind, [before, last]) = one_behind(folder.path());
+    cluster.keep(before);
+    // Until long after it would have taken the place of a leader that is away, by what is kept now.
+    cluster.open(behind);
+    let others: Vec<usize> = (0..3).filter(|node| *node != behind).collect();
+    others.iter().for_each(|node| cluster.open(*node));
+    wait(&mut cluster, "those in sync ask", |cluster| {
+        assert_eq!(cluster.leads(), None);
+        cluster.refused_to_lead() >= 8
+    });
+    cluster.keep(last);
+    wait(&mut cluster, "all are in sync", are_in_sync);
+    let leader = cluster.leads().expect("one leads");
+    assert!(has_the_transaction(&cluster, leader));
+}
+
+#[test]
+fn where_nothing_is_kept_any_more_one_that_was_in_sync_last_leads() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let (mut cluster, behind, _) = one_behind(folder.path());
+    cluster.keep(Versioned::default());
+    cluster.open(behind);
+    let other = (behind + 1) % 3;
+    cluster.open(other);
+    wait(&mut cluster, "the other one leads", |cluster| {
+        assert_ne!(cluster.leads(), Some(behind));
+        cluster.leads() == Some(other)
+    });
+    assert!(has_the_transaction(&cluster, other));
+    cluster.open((behind + 2) % 3);
+    wait(&mut cluster, "all are in sync", are_in_sync);
+    assert!(has_the_transaction(&cluster, behind));
 }

@@ -4,6 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -260,6 +262,8 @@ struct Kept {
     told: Mutex<Vec<(u64, Told)>>,
     /// Nodes that may change nothing.
     cut_off: Mutex<BTreeSet<usize>>,
+    /// How often one had to be told that what is kept is older than what it knows.
+    refused: AtomicUsize,
 }
 
 /// One node's end of it.
@@ -290,7 +294,11 @@ impl Keeper for KeptFor {
             return Err(KeeperError::Refused("it is cut off".to_owned()));
         }
         let mut now = lock(&self.kept.now);
-        let is_replaced = now.version == expected;
+        if (1..expected).contains(&now.version) {
+            self.kept.refused.fetch_add(1, Relaxed);
+            return Err(KeeperError::Refused("it was restored".to_owned()));
+        }
+        let is_replaced = now.version == expected || now.version == 0;
         if is_replaced {
             *now = Versioned {
                 version: expected + 1,
@@ -504,6 +512,24 @@ impl Cluster {
                 self.open(node);
             }
         }
+    }
+
+    /// What is kept of who leads.
+    pub(crate) fn kept(&self) -> Versioned {
+        let kept = self.kept.as_ref().expect("any node may lead");
+        lock(&kept.now).clone()
+    }
+
+    /// Something else is kept, which nobody is told of.
+    pub(crate) fn keep(&self, now: Versioned) {
+        let kept = self.kept.as_ref().expect("any node may lead");
+        *lock(&kept.now) = now;
+    }
+
+    /// How often nodes that would lead by what they know were told that what is kept is older.
+    pub(crate) fn refused_to_lead(&self) -> usize {
+        let kept = self.kept.as_ref().expect("any node may lead");
+        kept.refused.load(Relaxed)
     }
 
     /// Delivers nothing by the link with a follower, until it is let go.

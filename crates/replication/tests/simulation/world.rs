@@ -107,6 +107,8 @@ impl Came {
 struct Device {
     log: Vec<u64>,
     runs: Vec<RunStart>,
+    /// What it knew some time of what is kept.
+    noted: Versioned,
 }
 
 /// A node that runs.
@@ -258,6 +260,7 @@ impl World {
             device: Device {
                 log: Vec::new(),
                 runs: vec![first],
+                noted: Versioned::default(),
             },
             live: None,
         };
@@ -693,7 +696,7 @@ impl World {
         let offset = Duration::from_millis(self.random.below(100_000));
         let rate = 1000 - drift + self.random.below(2 * drift + 1);
         let known = match self.keeper_is_away {
-            true => Versioned::default(),
+            true => self.nodes[node.0 as usize].device.noted.clone(),
             false => self.kept.clone(),
         };
         let device = &self.nodes[node.0 as usize].device;
@@ -743,7 +746,12 @@ impl World {
         // Some of what was written may be on the device all the same.
         let reached = live.log.len() - live.synced;
         let reached = live.synced + self.random.below(reached as u64 + 1) as usize;
-        self.nodes[node.0 as usize].device.log = live.log[..reached].to_vec();
+        let is_noted = self.random.below(2) == 0;
+        let device = &mut self.nodes[node.0 as usize].device;
+        device.log = live.log[..reached].to_vec();
+        if is_noted {
+            device.noted = live.core.known().clone();
+        }
         for other in self.all().filter(|other| *other != node) {
             let epoch = self.ways.entry((node, other)).or_default().epoch;
             let delay = duration(&mut self.random, &self.hardships.delay);
