@@ -14,6 +14,7 @@ pub mod child;
 pub mod citybench;
 #[cfg(target_os = "linux")]
 pub mod cluster;
+pub mod counts;
 pub mod data;
 pub mod emulate;
 mod error;

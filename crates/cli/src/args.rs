@@ -16,9 +16,10 @@ use oxrdf::NamedNode;
 use crate::access_args::AccessArguments;
 use crate::allow::{AllowBroker, AllowLoad, AllowService, parse_broker, parse_load, parse_service};
 use crate::bench_args::{
-    BenchArguments, BenchChildArguments, ClusterBenchArguments, EmulateArguments,
-    GraphBenchArguments, HostileArguments, LoadBenchArguments, MergeBenchArguments, NodesArguments,
-    OperatorArguments, ScaleArguments, ServedArguments, UpdateBenchArguments,
+    BenchArguments, BenchChildArguments, ClusterBenchArguments, CountBenchArguments,
+    EmulateArguments, GraphBenchArguments, HostileArguments, LoadBenchArguments,
+    MergeBenchArguments, NodesArguments, OperatorArguments, ScaleArguments, ServedArguments,
+    UpdateBenchArguments,
 };
 use crate::bench_stream_args::{
     CitybenchArguments, IngestBenchArguments, LsbenchBenchArguments, parse_rate,
@@ -843,6 +844,7 @@ pub(crate) enum BenchCommand {
     Hostile(HostileArguments),
     Updates(UpdateBenchArguments),
     Graphs(GraphBenchArguments),
+    Counts(CountBenchArguments),
     Merges(MergeBenchArguments),
     Lsbench(LsbenchBenchArguments),
     Citybench(CitybenchArguments),

@@ -734,6 +734,71 @@ pub(crate) struct GraphBenchArguments {
     pub(crate) data: PathBuf,
 }
 
+/// Measure counts of the ends of edges, and closures: asked first, again, with changes, and after a merge
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou bench counts
+  jindou bench counts --universities 1 --runs 3 --json report.json
+
+The data is LUBM, WatDiv, SSB and two made graphs, in one database: 12 million triples by default. Ends with
+status 1 if an answer is another one once changes are merged.")]
+pub(crate) struct CountBenchArguments {
+    /// Universities of the LUBM data
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "80",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) universities: NonZeroU32,
+    /// How often each query is asked again
+    #[arg(
+        long,
+        value_name = "R",
+        default_value = "5",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) runs: NonZeroU32,
+    /// Triples that are inserted, and not merged
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "1000",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) changes: NonZeroU32,
+    /// Time after which a query is given up, in seconds
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        value_parser = parse_seconds,
+        allow_negative_numbers = true,
+        default_value = "60"
+    )]
+    pub(crate) limit: Duration,
+    /// Threads of one query [default: as the engine decides]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse_count::<NonZeroUsize>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) threads: Option<NonZeroUsize>,
+    /// Write the report as JSON to this file, too; `-` is standard output, instead of the table
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Folder of generated and unpacked data
+    #[arg(long, value_name = "DIR", default_value = jindou_bench::data::DEFAULT_FOLDER)]
+    pub(crate) data: PathBuf,
+    /// Folder of the packed data sets of WatDiv and SSB
+    #[arg(long, value_name = "DIR", default_value = jindou_bench::operators::DEFAULT_SETS)]
+    pub(crate) sets: PathBuf,
+}
+
 /// Measure what merges cost, what they leave, and whether anything grows, on LUBM data
 #[derive(Debug, Args)]
 #[command(after_help = "\

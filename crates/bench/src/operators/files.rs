@@ -27,13 +27,13 @@ const SSB: &str = "ssb/ssb.sf0.01.nt.zst";
 const SSB_QUERIES: &str = "ssb/queries_sparql";
 
 /// The files to load for a data set; what is missing, if it is not there.
-pub(super) enum Found {
+pub(crate) enum Found {
     Files(Vec<PathBuf>),
     Absent(PathBuf),
 }
 
 /// Makes a data set ready: `folder` keeps what is generated or unpacked, `sets` has the rest.
-pub(super) fn files(
+pub(crate) fn files(
     data: DataSet,
     universities: u32,
     folder: &Path,

@@ -30,7 +30,7 @@ use crate::data;
 use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::turns::{Bounds, by_turns};
-use files::Found;
+pub(crate) use files::{Found, files};
 
 /// Timed runs of a query at most.
 const MAX_RUNS: usize = 50;
@@ -123,7 +123,7 @@ pub fn measure(
         if queries.is_empty() {
             continue;
         }
-        let found = files::files(data, options.universities, &options.folder, &options.sets)?;
+        let found = files(data, options.universities, &options.folder, &options.sets)?;
         let files = match found {
             Found::Files(files) => files,
             Found::Absent(path) => {

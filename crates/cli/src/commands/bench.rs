@@ -7,6 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use jindou_bench::child::{self, ChildProgram};
+use jindou_bench::counts;
 use jindou_bench::emulate;
 use jindou_bench::graphs;
 use jindou_bench::hostile;
@@ -24,9 +25,10 @@ use serde::Serialize;
 use super::bench_streams;
 use crate::args::BenchCommand;
 use crate::bench_args::{
-    BenchArguments, BenchChildArguments, ClusterBenchArguments, EmulateArguments, FabricName,
-    GraphBenchArguments, HostileArguments, LoadBenchArguments, MergeBenchArguments, NodesArguments,
-    OperatorArguments, ScaleArguments, ServedArguments, UpdateBenchArguments,
+    BenchArguments, BenchChildArguments, ClusterBenchArguments, CountBenchArguments,
+    EmulateArguments, FabricName, GraphBenchArguments, HostileArguments, LoadBenchArguments,
+    MergeBenchArguments, NodesArguments, OperatorArguments, ScaleArguments, ServedArguments,
+    UpdateBenchArguments,
 };
 use crate::output;
 
@@ -45,6 +47,7 @@ pub(crate) fn run(command: BenchCommand) -> anyhow::Result<()> {
         BenchCommand::Updates(arguments) => updates(arguments),
         BenchCommand::Hostile(arguments) => hostile(&arguments),
         BenchCommand::Graphs(arguments) => graphs(arguments),
+        BenchCommand::Counts(arguments) => counts(arguments),
         BenchCommand::Merges(arguments) => merges(arguments),
         BenchCommand::Lsbench(arguments) => bench_streams::lsbench(&arguments),
         BenchCommand::Citybench(arguments) => bench_streams::citybench(&arguments),
@@ -301,6 +304,24 @@ fn graphs(arguments: GraphBenchArguments) -> anyhow::Result<()> {
     options.only = arguments.only;
     options.folder = arguments.data;
     let report = graphs::measure(&options, note)?;
+    print_report(&report, arguments.json.as_deref())?;
+    if !report.is_right() {
+        bail!("some answers are wrong or missing: see the lines that begin with WRONG");
+    }
+    Ok(())
+}
+
+fn counts(arguments: CountBenchArguments) -> anyhow::Result<()> {
+    let options = counts::Options {
+        universities: arguments.universities.get(),
+        runs: arguments.runs.get(),
+        changes: arguments.changes.get(),
+        limit: arguments.limit,
+        threads: arguments.threads.map(NonZeroUsize::get),
+        folder: arguments.data,
+        sets: arguments.sets,
+    };
+    let report = counts::measure(&options, note)?;
     print_report(&report, arguments.json.as_deref())?;
     if !report.is_right() {
         bail!("some answers are wrong or missing: see the lines that begin with WRONG");
