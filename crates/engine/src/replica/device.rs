@@ -29,8 +29,13 @@ pub(super) struct Stop {
 impl Stop {
     /// The stop that an error calls for; `bytes` is the size of the write that failed.
     pub(super) fn of(error: &EngineError, bytes: usize) -> Self {
+        let reason = match error {
+            // That it takes no updates is said with the reason.
+            EngineError::ReadOnly { reason } => reason.clone(),
+            other => other.to_string(),
+        };
         Self {
-            reason: error.to_string(),
+            reason,
             refused: is_of_device(error).then_some(bytes),
         }
     }

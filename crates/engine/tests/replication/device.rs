@@ -50,6 +50,9 @@ fn a_follower_without_room_is_done_without_until_there_is_some() {
         insert(cluster.node(leader), number).expect("two have room");
     }
     assert!(is_left_out(&cluster, node));
+    // An update there says so once: "the store takes no updates: ...".
+    let reason = cluster.ended(node).expect("it applies nothing");
+    assert!(!reason.contains("takes no updates"), "{reason}");
     // There is room in the folder, which is looked for.
     let begun = Instant::now();
     while cluster.replica(node).begins_anew().is_none() {

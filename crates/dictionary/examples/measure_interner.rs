@@ -1,6 +1,6 @@
 //! How long do the dictionary's operations take, and how many bytes does a term cost?
 //!
-//! `cargo run --release -p jindou-dictionary --example measure [terms [seed]]` prints both for
+//! `cargo run --release -p jindou-dictionary --example measure_interner [terms [seed]]` prints both for
 //! generated IRIs shaped like those of the LUBM benchmark, 1.3 million unless said.
 
 use std::hint::black_box;

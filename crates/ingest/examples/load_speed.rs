@@ -1,7 +1,7 @@
 //! How many triples a second can one machine parse? Prints the rate of each file given, handed to
 //! sinks that only count.
 //!
-//! `cargo run --release -p jindou-ingest --example measure -- FILE [THREADS...]`
+//! `cargo run --release -p jindou-ingest --example load_speed -- FILE [THREADS...]`
 
 use jindou_ingest::{LoadOptions, Progress, QuadSink, Source, load};
 use oxrdf::QuadRef;
