@@ -289,7 +289,7 @@ impl<'a> Builder<'a> {
     pub(crate) fn node(&mut self, node: &Node, needed: &VarSet) -> Result<Boxed, ExecError> {
         let counted = std::mem::take(&mut self.counted);
         if self.parallel.is_some()
-            && let Some(exchange) = self.exchange(node, needed, counted, |_| Ok(PassOn))?
+            && let Some(exchange) = self.exchange(node, needed, counted, |_, _| Ok(PassOn))?
         {
             return Ok(Box::new(exchange));
         }
@@ -336,12 +336,15 @@ impl<'a> Builder<'a> {
 
     /// What finds the rows of a node on several threads, each of which has what `partial` makes take
     /// them, if they are many. Other than those of [`Builder::node`], they come in no order.
+    ///
+    /// `partial` is given the variable of which each value is in the rows of one thread only, if there
+    /// is one.
     pub(crate) fn exchange<P: Partial>(
         &mut self,
         node: &Node,
         needed: &VarSet,
         counted: bool,
-        mut partial: impl FnMut(&Context) -> Result<P, ExecError>,
+        mut partial: impl FnMut(Option<Var>, &Context) -> Result<P, ExecError>,
     ) -> Result<Option<Exchange<P>>, ExecError> {
         let Some(parallel) = self.parallel else {
             return Ok(None);
@@ -364,7 +367,8 @@ impl<'a> Builder<'a> {
         for _ in 0..parallel.threads {
             self.hidden = before;
             let chain = self.share(&morsels, node, needed, counted)?;
-            shares.push((chain, partial(self.cx)?));
+            let distinct = morsels.distinct_var().filter(|var| passes(node, *var));
+            shares.push((chain, partial(distinct, self.cx)?));
         }
         let around = (parallel.cx, parallel.workers);
         Ok(Some(Exchange::new(shares, parallel.plan.stack(), around)))
@@ -615,6 +619,18 @@ impl Template {
             undecided: None,
         };
         builder.node(&self.node, &self.needed)
+    }
+}
+
+/// True if the rows of a node have the variable as the exploration binds it with which they begin.
+fn passes(node: &Node, var: Var) -> bool {
+    match &node.operator {
+        Planned::Project { input, vars } => vars.contains(&var) && passes(input, var),
+        Planned::Explore {
+            input: Some(input), ..
+        }
+        | Planned::Reduced { input } => passes(input, var),
+        _ => true,
     }
 }
 

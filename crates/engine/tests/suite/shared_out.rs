@@ -117,6 +117,42 @@ fn groups() {
 }
 
 #[test]
+fn groups_of_one_thread_each() {
+    assert_same(
+        &[
+            "SELECT ?s (COUNT(*) AS ?n) (MAX(?v) AS ?high) { ?s a e:C1 ; e:to ?o . ?o e:number ?v } GROUP BY ?s",
+            "SELECT ?s (COUNT(DISTINCT ?v) AS ?n) { ?s a e:C2 ; e:to ?o . ?o e:number ?v } GROUP BY ?s",
+            "SELECT ?s ?h (SUM(?v) AS ?sum) { ?s a ?c ; e:in ?h ; e:to ?o . ?o e:number ?v } GROUP BY ?s ?h",
+            "SELECT ?s (COUNT(*) AS ?n) {
+                { SELECT ?o { ?s a e:C1 ; e:to ?o } } ?o e:up ?s } GROUP BY ?s",
+        ],
+        false,
+    );
+}
+
+#[test]
+fn distinct_rows() {
+    assert_same(
+        &[
+            "SELECT DISTINCT ?h { ?s e:in ?h ; e:to ?o }",
+            "SELECT DISTINCT ?o { ?s a e:C1 ; e:to ?o }",
+            "SELECT DISTINCT ?s { ?s a e:C1 ; e:to ?o }",
+            "SELECT DISTINCT ?s ?u { ?s a ?c ; e:to ?o . ?o e:up ?u }",
+            "SELECT DISTINCT ?m ?n { ?s e:up ?m ; e:to ?o . ?o e:up ?n }",
+            "SELECT DISTINCT ?x { ?s e:to ?o OPTIONAL { ?o e:name ?x } }",
+            "SELECT DISTINCT (?v + 1 AS ?w) { ?s e:to ?o . ?o e:number ?v }",
+            "SELECT (COUNT(*) AS ?n) { SELECT DISTINCT ?o ?h { ?s e:to ?o ; e:in ?h } }",
+            "SELECT DISTINCT ?n { SELECT ?s (COUNT(*) AS ?n) { ?s e:to ?o . ?o e:in ?h } GROUP BY ?s }",
+        ],
+        false,
+    );
+    assert_same(
+        &["SELECT DISTINCT ?v { ?s e:to ?o . ?o e:number ?v } ORDER BY ?v"],
+        true,
+    );
+}
+
+#[test]
 fn an_error_of_any_thread_ends_the_query() {
     let database = database(1 << 30);
     // Of all rows, one in some thousands makes a text that is longer than may be.

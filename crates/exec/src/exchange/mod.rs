@@ -6,6 +6,7 @@
 //! with other queries are not waited for: the others take their morsels.
 
 mod morsels;
+mod reduction;
 
 use std::ops::RangeInclusive;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,6 +17,7 @@ use std::sync::{Arc, Mutex};
 use jindou_plan::Stack;
 
 pub(crate) use morsels::Morsels;
+pub(crate) use reduction::{Mode, Reduction};
 
 use crate::ExecError;
 use crate::context::Context;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use jindou_plan::physical::{Node, Operator as Planned, Step};
+use jindou_plan::physical::{Node, Operator as Planned, Step, Var};
 
 use crate::ExecError;
 use crate::context::Context;
@@ -72,6 +72,11 @@ impl Morsels {
     /// True of the exploration that begins with these.
     pub(crate) fn are_of(&self, node: &Node) -> bool {
         self.node == node.id
+    }
+
+    /// The variable of which each value is in rows of one thread only, if there is one.
+    pub(crate) fn distinct_var(&self) -> Option<Var> {
+        self.seed.distinct_var()
     }
 
     /// Where one of the threads gets its rows: those of the first step.

@@ -112,6 +112,8 @@ struct Group {
     /// Parts to look at, and how often their rows were put into parts.
     parts: Vec<(Run, u32)>,
     aside: Vec<Aside>,
+    /// Groups that have all of their rows.
+    whole: Vec<(Groups, Booked)>,
 }
 
 /// [`jindou_plan::physical::Operator::Group`].
@@ -132,7 +134,7 @@ pub(super) fn build(
     }
     let of_all = aggregates.iter().map(|(_, aggregate)| aggregate);
     let counted = of_all.clone().all(Aggregate::takes_counted_rows);
-    let partial = |cx: &Context| PartialGroups::new(by, aggregates, &all, cx);
+    let partial = |distinct, cx: &Context| PartialGroups::new(by, aggregates, &all, distinct, cx);
     let input = match builder.exchange(input, &needed, counted, partial)? {
         Some(exchange) => Input::Exchange(exchange),
         None if counted => Input::Rows(builder.counted_node(input, &needed)?),
@@ -174,6 +176,7 @@ impl Group {
             level: 0,
             parts: Vec::new(),
             aside: Vec::new(),
+            whole: Vec::new(),
         }
     }
 
@@ -184,6 +187,7 @@ impl Group {
             match sent {
                 Sent::Arguments(arguments) => self.add(&arguments, cx)?,
                 Sent::Groups(groups, booked) => self.merge(groups, booked, cx)?,
+                Sent::Whole(groups, booked) => self.whole.push((groups, booked)),
             }
         }
         if self.by.is_empty() {
@@ -201,7 +205,7 @@ impl Group {
             self.parts.extend(parts.map(|part| (part, self.level + 1)));
         }
         let Some((part, level)) = self.parts.pop() else {
-            return self.take_aside(cx);
+            return Ok(self.take_whole(cx)? || self.take_aside(cx)?);
         };
         self.level = level;
         self.forget(cx)?;
@@ -209,6 +213,18 @@ impl Group {
         while let Some(arguments) = reader.next(cx)? {
             self.add(&arguments, cx)?;
         }
+        self.end_of_rows(cx)?;
+        Ok(true)
+    }
+
+    /// Goes on with groups that have all of their rows; false if there are none.
+    fn take_whole(&mut self, cx: &Context) -> Result<bool, ExecError> {
+        let Some((groups, booked)) = self.whole.pop() else {
+            return Ok(false);
+        };
+        self.forget(cx)?;
+        self.groups = groups;
+        self.booked.absorb(booked);
         self.end_of_rows(cx)?;
         Ok(true)
     }

@@ -10,39 +10,14 @@ use super::arguments::Arguments;
 use super::groups::Groups;
 use crate::ExecError;
 use crate::context::{Booked, Context};
-use crate::exchange::Partial;
+use crate::exchange::{Mode, Partial, Reduction};
 use crate::table::{Table, VarSet};
-
-/// Of the memory of a query, the groups of all its threads may take this part before they are put
-/// together.
-const PART_OF_MEMORY: u64 = 8;
-/// After so many rows it is known whether grouping makes them fewer.
-const ENOUGH_ROWS: usize = 1 << 14;
-/// Rows that a group must have on average for that.
-const ROWS_PER_GROUP: usize = 4;
-
-/// What becomes of rows.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Mode {
-    /// They are added to their groups.
-    Grow,
-    /// Those are, whose groups are there; the reader gets the others.
-    Keep,
-    /// The reader gets all.
-    PassOn,
-}
 
 /// [`Partial`] of GROUP BY.
 pub(super) struct PartialGroups {
     arguments: Arguments,
     groups: Groups,
-    booked: Booked,
-    limit_bytes: usize,
-    /// Rows that were added.
-    rows: usize,
-    mode: Mode,
-    /// What groups hold does not grow but with their number.
-    is_bounded: bool,
+    reduction: Reduction,
 }
 
 /// What a thread has for the reader.
@@ -51,6 +26,8 @@ pub(super) enum Sent {
     Arguments(Table),
     /// Groups, with what they hold.
     Groups(Groups, Booked),
+    /// Groups of which no other thread has rows, and the reader gets none.
+    Whole(Groups, Booked),
 }
 
 /// True of an aggregate that the reader can put together from those of parts of the rows, as if it had
@@ -63,7 +40,8 @@ fn is_mergeable(aggregate: &Aggregate) -> bool {
 }
 
 impl PartialGroups {
-    /// Of groups by these variables, in a plan that has all of `variables`.
+    /// Of groups by these variables, in a plan that has all of `variables`, where each value of `distinct`
+    /// is in rows of this thread only.
     ///
     /// # Errors
     /// What compiling an expression says.
@@ -71,56 +49,42 @@ impl PartialGroups {
         by: &[Var],
         aggregates: &[(Var, Aggregate)],
         variables: &[Var],
+        distinct: Option<Var>,
         cx: &Context,
     ) -> Result<Self, ExecError> {
         let aggregates = || aggregates.iter().map(|(_, aggregate)| aggregate);
-        let limit_bytes = cx.memory_bytes() / PART_OF_MEMORY / cx.threads() as u64;
+        let mode = match aggregates().all(is_mergeable) {
+            true => Mode::Grow,
+            false => Mode::PassOn,
+        };
+        // What groups of distinct values hold grows with rows of groups that are there, too.
+        let then = match aggregates().any(|aggregate| aggregate.distinct) {
+            true => Mode::PassOn,
+            false => Mode::Keep,
+        };
+        let is_own = distinct.is_some_and(|var| by.contains(&var));
         Ok(Self {
             arguments: Arguments::new(by, aggregates(), variables, cx)?,
             groups: Groups::new(by.len(), aggregates()),
-            booked: Booked::default(),
-            limit_bytes: usize::try_from(limit_bytes).unwrap_or(usize::MAX),
-            rows: 0,
-            mode: match aggregates().all(is_mergeable) {
-                true => Mode::Grow,
-                false => Mode::PassOn,
-            },
-            is_bounded: !aggregates().any(|aggregate| aggregate.distinct),
+            reduction: Reduction::new(mode, then, is_own, cx),
         })
     }
 
-    /// What becomes of the next rows.
+    /// What becomes of so many more rows.
     fn decide(&mut self, rows: usize, cx: &Context) -> Mode {
-        if self.mode != Mode::Grow {
-            return self.mode;
-        }
-        let are_few = self.rows >= ENOUGH_ROWS && self.groups.size() * ROWS_PER_GROUP > self.rows;
-        if are_few {
-            return Mode::PassOn;
-        }
-        if !self.groups.is_full(rows) && self.may_hold(self.groups.bytes_with(rows), cx) {
-            return Mode::Grow;
-        }
-        match self.is_bounded {
-            true => Mode::Keep,
-            false => Mode::PassOn,
-        }
-    }
-
-    fn may_hold(&mut self, bytes: usize, cx: &Context) -> bool {
-        // The reader may go to disk where this has no room.
-        bytes <= self.limit_bytes && cx.room(&mut self.booked, bytes).unwrap_or(false)
+        let bytes_with = || match self.groups.is_full(rows) {
+            true => usize::MAX,
+            false => self.groups.bytes_with(rows),
+        };
+        self.reduction
+            .decide(rows, self.groups.size(), bytes_with, cx)
     }
 
     fn add(&mut self, arguments: &Table, groups: &[u32], cx: &Context) -> Result<(), ExecError> {
         self.groups.follow_order(cx)?;
         self.groups
             .accumulate(arguments, groups, &self.arguments, cx);
-        let bytes = self.groups.bytes();
-        if !cx.room(&mut self.booked, bytes).unwrap_or(false) {
-            // Texts have grown that nobody foresaw.
-            self.mode = Mode::PassOn;
-        }
+        self.reduction.book(self.groups.bytes(), cx);
         Ok(())
     }
 
@@ -151,12 +115,10 @@ impl Partial for PartialGroups {
     fn take(&mut self, table: Table, cx: &Context) -> Result<Option<Sent>, ExecError> {
         cx.check()?;
         let arguments = self.arguments.of(table, cx);
-        self.mode = self.decide(arguments.rows(), cx);
-        let rest = match self.mode {
+        let rest = match self.decide(arguments.rows(), cx) {
             Mode::Grow => {
                 let groups = self.groups.of_rows(&arguments, &self.arguments);
                 self.add(&arguments, &groups, cx)?;
-                self.rows += arguments.rows();
                 None
             }
             Mode::Keep => self.add_known(arguments, cx)?,
@@ -170,7 +132,14 @@ impl Partial for PartialGroups {
     }
 
     fn finish(self, _: &Context) -> Result<Option<Sent>, ExecError> {
-        let has_groups = self.groups.len() > 0;
-        Ok(has_groups.then(|| Sent::Groups(self.groups, self.booked)))
+        if self.groups.len() == 0 {
+            return Ok(None);
+        }
+        let is_whole = self.reduction.is_whole();
+        let booked = self.reduction.into_booked();
+        Ok(Some(match is_whole {
+            true => Sent::Whole(self.groups, booked),
+            false => Sent::Groups(self.groups, booked),
+        }))
     }
 }

@@ -100,7 +100,7 @@ fn shown(id: TermId, cx: &Context) -> String {
 
 /// The groups of rows that so many threads find, in the order of their keys.
 fn groups(
-    (rows, threads): (&[Row], usize),
+    (rows, threads, distinct): (&[Row], usize, Option<Var>),
     keys: usize,
     aggregates: &[(Var, Aggregate)],
     world: &World,
@@ -112,7 +112,7 @@ fn groups(
     let input = match threads {
         1 => Input::Rows(Box::new(source)),
         threads => {
-            let partial = || PartialGroups::new(&by, aggregates, &all, cx).unwrap();
+            let partial = || PartialGroups::new(&by, aggregates, &all, distinct, cx).unwrap();
             let shares = (0..threads).map(|_| (Box::new(source.clone()) as Boxed, partial()));
             let workers = Arc::new(Workers::new(threads - 1));
             let around = (cx, &workers);
@@ -137,39 +137,62 @@ fn groups(
     Ok(found)
 }
 
+/// The same rows, with other first keys in each table.
+fn with_keys_of_tables(rows: &[Row]) -> Vec<Row> {
+    let tables = rows.chunks(ROWS_PER_TABLE).zip(1..);
+    let row = |row: &Row, table: u64| {
+        let key = TermId::vertex(row[0].number() + (table << 24));
+        [key, row[1], row[2]]
+    };
+    tables
+        .flat_map(|(rows, table)| rows.iter().map(move |of_table| row(of_table, table)))
+        .collect()
+}
+
 #[test]
 fn groups_of_several_threads_are_those_of_one() {
+    for (count, key_values) in [(2_000, 5), (20_000, 700)] {
+        let rows = rows(count, key_values);
+        let memory = [1 << 30, 1 << 20, 300_000];
+        are_those_of_one(&rows, None, &memory);
+        are_those_of_one(&with_keys_of_tables(&rows), Some(Var(0)), &memory);
+    }
+    // Each thread meets so many groups that it passes rows on.
+    are_those_of_one(&rows(60_000, 20_000), None, &[1 << 30]);
+}
+
+/// Of rows where each value of `distinct` is of one thread.
+fn are_those_of_one(rows: &[Row], distinct: Option<Var>, memory: &[u64]) {
     let all = aggregates();
     let without_texts = [&all[..5], &all[6..]].concat();
-    for (count, key_values) in [(2_000, 5), (30_000, 700), (60_000, 20_000)] {
-        let rows = rows(count, key_values);
-        for (keys, aggregates) in [
-            (0, &all),
-            (1, &all),
-            (2, &all),
-            (0, &without_texts),
-            (1, &without_texts),
-            (2, &without_texts),
-            (1, &all[..2].to_vec()),
-            (2, &all[3..4].to_vec()),
-        ] {
-            let large = World::new(1 << 30);
-            let expected = groups((&rows, 1), keys, aggregates, &large).unwrap();
-            for memory in [1 << 30, 4 << 20, 1 << 20, 300_000, 100_000] {
-                let what =
-                    format!("{count} rows, {key_values} values of {keys} keys, {memory} bytes");
-                let alone = groups((&rows, 1), keys, aggregates, &World::new(memory));
-                let world = World::of(memory, (THREADS, QueryClass::Heavy));
-                match groups((&rows, THREADS), keys, aggregates, &world) {
-                    Ok(found) => assert!(found == expected, "{what}"),
-                    // Averages are texts, which stay in memory.
-                    Err(ExecError::Memory { .. }) => {
-                        assert!(alone.is_err(), "{what}, {} aggregates", aggregates.len());
-                    }
-                    Err(error) => panic!("{what}: {error}"),
+    for (keys, aggregates) in [
+        (0, &all),
+        (1, &all),
+        (2, &all),
+        (0, &without_texts),
+        (1, &without_texts),
+        (2, &without_texts),
+        (1, &all[..2].to_vec()),
+        (2, &all[3..4].to_vec()),
+    ] {
+        let large = World::new(1 << 30);
+        let expected = groups((rows, 1, None), keys, aggregates, &large).unwrap();
+        for memory in memory.iter().copied() {
+            let what = format!(
+                "{} rows, {keys} keys, {memory} bytes, {distinct:?}",
+                rows.len()
+            );
+            let alone = groups((rows, 1, None), keys, aggregates, &World::new(memory));
+            let world = World::of(memory, (THREADS, QueryClass::Heavy));
+            match groups((rows, THREADS, distinct), keys, aggregates, &world) {
+                Ok(found) => assert!(found == expected, "{what}"),
+                // Averages are texts, which stay in memory.
+                Err(ExecError::Memory { .. }) => {
+                    assert!(alone.is_err(), "{what}, {} aggregates", aggregates.len());
                 }
-                world.assert_clean();
+                Err(error) => panic!("{what}: {error}"),
             }
+            world.assert_clean();
         }
     }
 }
