@@ -153,6 +153,35 @@ fn distinct_rows() {
 }
 
 #[test]
+fn rows_in_order() {
+    assert_same(
+        &[
+            "SELECT ?s ?o ?v { ?s e:to ?o . ?o e:number ?v } ORDER BY DESC(?v) ?s ?o",
+            "SELECT ?s ?o ?v { ?s e:to ?o . ?o e:number ?v } ORDER BY DESC(?v) ?s ?o LIMIT 20",
+            "SELECT ?s ?o { ?s e:to ?o . ?o e:in ?h } ORDER BY ?o ?s ?h OFFSET 100 LIMIT 4000",
+            "SELECT ?s ?o { ?s e:to ?o . ?o e:number ?v ; e:share ?f } ORDER BY (?v + ?f) ?s ?o LIMIT 7",
+            "SELECT ?s ?x { ?s e:to ?o OPTIONAL { ?o e:name ?x } } ORDER BY STRLEN(?x) ?x ?s ?o",
+            "SELECT ?h (COUNT(*) AS ?n) { ?s e:in ?h ; e:to ?o } GROUP BY ?h ORDER BY DESC(?n) ?h LIMIT 3",
+            "SELECT ?o ?n { { SELECT ?o ?n { ?s e:to ?o . ?o e:number ?n } ORDER BY ?n ?o ?s LIMIT 50 } } ORDER BY DESC(?n) ?o",
+        ],
+        true,
+    );
+}
+
+#[test]
+fn a_slice_of_a_nested_select_ends_its_threads() {
+    let database = database(1 << 30);
+    let query = "SELECT (COUNT(*) AS ?n) {
+        { SELECT ?s ?p { ?s e:to ?o . ?o e:to ?p . ?q e:to ?p } LIMIT 10 } ?p e:in ?h }";
+    for _ in 0..20 {
+        assert_eq!(rows(&database, query, 3).len(), 1);
+    }
+    // All workers take part again.
+    let all = "SELECT ?h (COUNT(*) AS ?n) { ?s e:in ?h ; e:to ?o } GROUP BY ?h";
+    assert_eq!(rows(&database, all, 3).len(), 12);
+}
+
+#[test]
 fn an_error_of_any_thread_ends_the_query() {
     let database = database(1 << 30);
     // Of all rows, one in some thousands makes a text that is longer than may be.

@@ -12,6 +12,7 @@ mod minus;
 mod order;
 mod ordering;
 mod partial_distinct;
+mod partial_order;
 mod service;
 mod service_fetch;
 mod slice;
