@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use jindou_cluster::{ThreadStart as ClusterStart, ThreadStarts};
 use jindou_exec::{
     ByClass, CancellationToken, ForkPolicy, ForkSettings, GraphSource, MemoryPool, MessageLimits,
-    QueryClass, ServiceCaller, SpillLimits, TermSource, Transport,
+    QueryClass, ServiceCaller, Sharing, SpillLimits, TermSource, Transport,
 };
 use jindou_ingest::{Contexts, ThreadStart};
 use jindou_model::ShardId;
@@ -27,12 +27,19 @@ use crate::progress::QueryProgress;
 /// Bytes that a query may put into temporary files if nothing else was set: 16 GiB.
 pub const DEFAULT_SPILL_BYTES: u64 = 16 << 30;
 
+/// The environment variable that has queries share out among threads all that they can: see
+/// [`Config::sharing`].
+pub const SHARE_ALL: &str = "JINDOU_SHARE_ALL";
+
 /// Settings of a database.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Config {
     /// Threads that one heavy query may use together; light ones use one. Default: all cores.
     pub threads: usize,
+    /// From when on a query takes more than one. Default: as is less work; where the environment variable
+    /// [`SHARE_ALL`] is set when the settings are made, whenever it can, for tests.
+    pub sharing: Sharing,
     /// Bytes that the operators of one query may hold together. Default: 4 GiB.
     pub query_memory_bytes: u64,
     /// Where ORDER BY, GROUP BY, DISTINCT, joins and MINUS put what does not fit into a query's
@@ -302,6 +309,10 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             threads: thread::available_parallelism().map_or(1, NonZeroUsize::get),
+            sharing: match env::var_os(SHARE_ALL) {
+                Some(_) => Sharing::all(),
+                None => Sharing::default(),
+            },
             query_memory_bytes: 4 << 30,
             spill: SpillLimits::new(&env::temp_dir(), DEFAULT_SPILL_BYTES),
             memory_pool: None,

@@ -76,7 +76,7 @@ pub use backup::{BackupReport, StoreReport};
 pub use config::{
     Between, BetweenShards, BetweenTerms, Clock, Config, DEFAULT_SPILL_BYTES, KeepSolutions,
     LoadPolicy, MakeBetween, MakeBetweenShards, MakeBetweenTerms, NodeFabric, QueryOptions,
-    TransportOfTables,
+    SHARE_ALL, TransportOfTables,
 };
 pub use database::{DataMemory, Database};
 pub use delta::UpdateDelta;
@@ -91,8 +91,8 @@ pub use jindou_cluster::{
 };
 pub use jindou_exec::{
     CancellationToken, FREE_BYTES, ForkPolicy, Forked, MemoryPool, MessageLimits, QueryClass,
-    Reservation, ServiceCall, ServiceCaller, ServiceError, ServiceNext, ServiceRows, SpillLimits,
-    SubQueryWireError, WireError,
+    Reservation, ServiceCall, ServiceCaller, ServiceError, ServiceNext, ServiceRows, Sharing,
+    SpillLimits, SubQueryWireError, WireError,
 };
 pub use jindou_ingest as ingest;
 pub use jindou_ingest::LoadOptions;

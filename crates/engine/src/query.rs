@@ -152,7 +152,7 @@ impl Running {
         };
         let begin = || {
             let cx = Arc::new(Context::new(&plan, parts)?);
-            Ok(Execution::new(&plan, cx, workers)?)
+            Ok(Execution::new(&plan, cx, workers, config.sharing)?)
         };
         let execution = begin().map_err(|error| holders.name(error))?;
         let prepared = prepared.into_owned();

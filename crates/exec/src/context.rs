@@ -870,6 +870,21 @@ pub struct Held {
     _booked: Booked,
 }
 
+impl Booked {
+    /// Holds what another has booked as well.
+    pub(crate) fn absorb(&mut self, mut other: Self) {
+        let Some(account) = other.held.take() else {
+            return;
+        };
+        let before = self.pooled + other.pooled;
+        self.bytes += other.bytes;
+        self.pooled = self.bytes.saturating_sub(self.own);
+        // What is set aside for this may have room for some of it.
+        account.subtract(0, (before - self.pooled) as u64);
+        self.held.get_or_insert(account);
+    }
+}
+
 impl Drop for Booked {
     fn drop(&mut self) {
         if let Some(held) = &self.held {

@@ -11,6 +11,7 @@ mod class;
 mod context;
 mod discard;
 mod error;
+mod exchange;
 mod execution;
 pub mod expr;
 mod fork;
@@ -36,7 +37,7 @@ pub use context::{
     CancellationToken, Context, ContextParts, Held, Limits, Measured, SharedContext,
 };
 pub use error::ExecError;
-pub use execution::Execution;
+pub use execution::{Execution, Sharing};
 pub use fork::{
     Arrived, ChainId, ForkNode, ForkPolicy, ForkSettings, Forked, Forks, MessageCost,
     MessageLimits, Messages, QueryId, Resources, SubQuery, SubQueryId, SubQueryWireError,

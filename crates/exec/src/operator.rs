@@ -8,6 +8,7 @@ use jindou_plan::physical::{Node, Operator as Planned, Plan, PlannedStep, Servic
 use crate::ExecError;
 use crate::ForkPolicy;
 use crate::context::Context;
+use crate::exchange::{Exchange, Morsels, Partial, PassOn};
 use crate::execution::Parallel;
 use crate::fork::{
     Fork, ForkPlace, ForkScan, ForkedChain, Forks, fork_key, forks_scan, is_made_ready, stays_here,
@@ -128,8 +129,12 @@ pub(crate) struct Builder<'a> {
     width: usize,
     hidden: u16,
     given: Option<Given>,
-    /// Set where explorations may be shared out among threads.
+    /// Set where the rows of a node may be found by several threads.
     pub(crate) parallel: Option<Parallel<'a>>,
+    /// Set where this builds what one of several threads does: what these share out.
+    morsels: Option<Morsels>,
+    /// The exploration, by its id, of which it is known that there is nothing to share out.
+    not_shared: Option<u32>,
     /// The query, where its explorations may go on at other nodes.
     pub(crate) forked: Option<&'a Arc<Context>>,
     /// Set where the rows of the next node may come once each, with their numbers.
@@ -150,6 +155,8 @@ impl<'a> Builder<'a> {
             hidden: variables as u16,
             given: None,
             parallel: None,
+            morsels: None,
+            not_shared: None,
             forked: None,
             counted: false,
             own_scan: false,
@@ -171,6 +178,8 @@ impl<'a> Builder<'a> {
             hidden,
             given: None,
             parallel: None,
+            morsels: None,
+            not_shared: None,
             forked: None,
             counted: false,
             own_scan: false,
@@ -279,24 +288,21 @@ impl<'a> Builder<'a> {
     /// The operator of a node of which `needed` is wanted.
     pub(crate) fn node(&mut self, node: &Node, needed: &VarSet) -> Result<Boxed, ExecError> {
         let counted = std::mem::take(&mut self.counted);
+        if self.parallel.is_some()
+            && let Some(exchange) = self.exchange(node, needed, counted, |_, _| Ok(PassOn))?
+        {
+            return Ok(Box::new(exchange));
+        }
         let operator = match &node.operator {
             Planned::Explore { input, steps } => {
-                let rows = input.as_deref().map_or(1.0, |input| input.rows);
-                let may_go_on = |cx: &&Arc<Context>| {
-                    let is_ready = |forks: &Arc<dyn Forks>| is_made_ready(steps, rows, &**forks);
-                    cx.forks.as_ref().is_some_and(is_ready) && !stays_here(steps)
-                };
-                let of_counts = |input: &&Node| matches!(input.operator, Planned::EndCounts(_));
-                let counts = input.as_deref().filter(of_counts);
-                let forked = self.forked.filter(may_go_on).filter(|_| counts.is_none());
-                if let (Some(parallel), None) = (self.parallel, forked)
-                    && let Some(shared) = parallel.explore(node, needed, self.width, counted)?
-                {
-                    return Ok(shared);
+                if let Some(morsels) = self.morsels.take_if(|morsels| morsels.are_of(node)) {
+                    let source = Some(morsels.source());
+                    return self.last_steps(source, &steps[1..], needed, counted);
                 }
+                let forked = self.forked_at(input.as_deref(), steps);
                 let before = steps::needed_before(steps, needed);
                 // The steps behind counts take or leave all rows that one stands for.
-                self.counted = counted && counts.is_some();
+                self.counted = counted && input.as_deref().is_some_and(is_of_counts);
                 let input = input.as_deref().map(|input| self.node(input, &before));
                 self.counted = false;
                 let input = input.transpose()?;
@@ -315,6 +321,93 @@ impl<'a> Builder<'a> {
             other => operators::build(self, other, needed)?,
         };
         Ok(self.finished(operator, node.id))
+    }
+
+    /// The query, where rows of a chain of these steps behind `input` may go on at other nodes.
+    fn forked_at(&self, input: Option<&Node>, steps: &[PlannedStep]) -> Option<&'a Arc<Context>> {
+        let rows = input.map_or(1.0, |input| input.rows);
+        let may_go_on = |cx: &&Arc<Context>| {
+            let is_ready = |forks: &Arc<dyn Forks>| is_made_ready(steps, rows, &**forks);
+            cx.forks.as_ref().is_some_and(is_ready) && !stays_here(steps)
+        };
+        let forked = self.forked.filter(may_go_on);
+        forked.filter(|_| !input.is_some_and(is_of_counts))
+    }
+
+    /// What finds the rows of a node on several threads, each of which has what `partial` makes take
+    /// them, if they are many. Other than those of [`Builder::node`], they come in no order.
+    ///
+    /// `partial` is given the variable of which each value is in the rows of one thread only, if there
+    /// is one.
+    pub(crate) fn exchange<P: Partial>(
+        &mut self,
+        node: &Node,
+        needed: &VarSet,
+        counted: bool,
+        mut partial: impl FnMut(Option<Var>, &Context) -> Result<P, ExecError>,
+    ) -> Result<Option<Exchange<P>>, ExecError> {
+        let Some(parallel) = self.parallel else {
+            return Ok(None);
+        };
+        let Some((source, steps)) = self.source(node) else {
+            return Ok(None);
+        };
+        // To find the rows of one step, or to count them, takes less than to hand them over.
+        let is_cheap = steps < 2 && (counted || !P::IS_WORK);
+        if is_cheap || self.not_shared == Some(source.id) {
+            return Ok(None);
+        }
+        let many = (parallel.threads, parallel.sharing.least_ids);
+        let Some(morsels) = Morsels::of(source, many, self.width, self.cx)? else {
+            self.not_shared = Some(source.id);
+            return Ok(None);
+        };
+        let mut shares = Vec::with_capacity(parallel.threads);
+        let before = self.hidden;
+        for _ in 0..parallel.threads {
+            self.hidden = before;
+            let chain = self.share(&morsels, node, needed, counted)?;
+            let distinct = morsels.distinct_var().filter(|var| passes(node, *var));
+            shares.push((chain, partial(distinct, self.cx)?));
+        }
+        let around = (parallel.cx, parallel.workers);
+        Ok(Some(Exchange::new(shares, parallel.plan.stack(), around)))
+    }
+
+    /// What one of several threads does to find rows of a node.
+    fn share(
+        &mut self,
+        morsels: &Morsels,
+        node: &Node,
+        needed: &VarSet,
+        counted: bool,
+    ) -> Result<Boxed, ExecError> {
+        let around = (self.parallel.take(), self.forked.take());
+        self.morsels = Some(morsels.clone());
+        self.counted = counted;
+        let chain = self.node(node, needed);
+        self.morsels = None;
+        (self.parallel, self.forked) = around;
+        chain
+    }
+
+    /// The exploration where the rows of a node begin, and the number of steps up to the node, if these
+    /// and what else is done look at the rows one by one, on this machine.
+    fn source<'n>(&self, node: &'n Node) -> Option<(&'n Node, usize)> {
+        match &node.operator {
+            Planned::Explore { input, steps } => {
+                if self.forked_at(input.as_deref(), steps).is_some() {
+                    return None;
+                }
+                let (source, before) = match input {
+                    Some(input) => self.source(input)?,
+                    None => (node, 0),
+                };
+                Some((source, before + steps.len()))
+            }
+            Planned::Project { input, .. } | Planned::Reduced { input } => self.source(input),
+            _ => None,
+        }
     }
 
     /// The operator of a node whose rows may come once each, with their numbers: what reads
@@ -518,6 +611,8 @@ impl Template {
             hidden: self.hidden,
             given: Some(given.iter().chain(around).copied().collect()),
             parallel: None,
+            morsels: None,
+            not_shared: None,
             forked: None,
             counted: false,
             own_scan: false,
@@ -525,6 +620,22 @@ impl Template {
         };
         builder.node(&self.node, &self.needed)
     }
+}
+
+/// True if the rows of a node have the variable as the exploration binds it with which they begin.
+fn passes(node: &Node, var: Var) -> bool {
+    match &node.operator {
+        Planned::Project { input, vars } => vars.contains(&var) && passes(input, var),
+        Planned::Explore {
+            input: Some(input), ..
+        }
+        | Planned::Reduced { input } => passes(input, var),
+        _ => true,
+    }
+}
+
+fn is_of_counts(node: &Node) -> bool {
+    matches!(node.operator, Planned::EndCounts(_))
 }
 
 /// How many steps of a plan need a hidden column: those that number the rows they are asked for.

@@ -150,7 +150,7 @@ impl GraphSource for Empty {
 
 /// A context, the switch that ends it, and the directory of its files.
 pub(crate) struct World {
-    pub(crate) cx: Context,
+    pub(crate) cx: Arc<Context>,
     pub(crate) token: CancellationToken,
     directory: TempDir,
 }
@@ -224,7 +224,7 @@ impl World {
             class,
         };
         Self {
-            cx: Context::new(&plan, parts).expect("a shallow plan"),
+            cx: Arc::new(Context::new(&plan, parts).expect("a shallow plan")),
             token,
             directory,
         }

@@ -41,6 +41,7 @@ mod prefixes;
 mod repeated_terms;
 mod request_memory;
 mod services;
+mod shared_out;
 mod spill;
 mod subscriptions;
 mod threads;

@@ -144,6 +144,8 @@ struct ValueSet {
 
 /// Values that lie in one set at most.
 const FEW: usize = 1 << 18;
+/// Values that are merged between two looks at the clock.
+const MERGED_AT_ONCE: usize = 1 << 16;
 /// Sets of many values.
 const SETS: usize = 64;
 
@@ -169,6 +171,11 @@ impl ValueSet {
             Some(many) => many[set_of(id)].contains(&id),
             None => self.few.contains(&id),
         }
+    }
+
+    fn len(&self) -> usize {
+        let many = self.many.iter().flatten().map(FxHashSet::len);
+        self.few.len() + many.sum::<usize>()
     }
 
     fn iter(&self) -> impl Iterator<Item = TermId> + '_ {
@@ -474,6 +481,61 @@ impl GroupedAccumulator {
         self.seen.take()
     }
 
+    /// Takes the states of some groups away; the first is group 0 of what is returned. They are empty
+    /// from then on.
+    ///
+    /// # Panics
+    /// If a group is not there, and if this is GROUP_CONCAT or `COUNT(DISTINCT *)`.
+    pub(crate) fn take_groups(&mut self, groups: &[u32]) -> Self {
+        fn take<T: Default>(states: &mut [T], groups: &[u32]) -> Vec<T> {
+            let groups = groups.iter().map(|group| *group as usize);
+            groups
+                .map(|group| std::mem::take(&mut states[group]))
+                .collect()
+        }
+        let states = match &mut self.states {
+            States::Count(states) => States::Count(take(states, groups)),
+            States::Sum(states) => States::Sum(take(states, groups)),
+            States::Extreme(states) => States::Extreme(take(states, groups)),
+            States::Sample(states) => {
+                let samples = groups.iter().map(|group| *group as usize);
+                let taken =
+                    samples.map(|group| std::mem::replace(&mut states[group], TermId::NONE));
+                States::Sample(taken.collect())
+            }
+            States::Concat(_) => panic!("texts are not taken apart"),
+        };
+        let seen = self.seen.as_mut().map(|seen| {
+            assert!(seen.solutions.is_none(), "solutions are not taken apart");
+            let values = take(&mut seen.values, groups);
+            let count = values.iter().map(ValueSet::len).sum();
+            seen.count -= count;
+            Seen {
+                values,
+                count,
+                ..Seen::default()
+            }
+        });
+        let held = states.held();
+        self.held = self.held.saturating_sub(held);
+        Self {
+            function: self.function.clone(),
+            states,
+            seen,
+            held,
+            unbooked: Vec::new(),
+            texts: TextCache::default(),
+            order: self.order.clone(),
+            runs: RunOfEachKind::default(),
+            is_by_texts: self.is_by_texts,
+        }
+    }
+
+    /// Distinct values of all groups.
+    pub(crate) fn distinct_values(&self) -> usize {
+        self.seen.as_ref().map_or(0, |seen| seen.count)
+    }
+
     /// Adds what another thread has for the same aggregate: its group `g` is `group_of[g]` here.
     /// Distinct values come in any order.
     ///
@@ -493,7 +555,11 @@ impl GroupedAccumulator {
                 }
             }
             for (values, group) in seen.values.iter().zip(group_of) {
-                for id in values.iter() {
+                for (number, id) in values.iter().enumerate() {
+                    // Where the query must end, rows so far are not used.
+                    if number % MERGED_AT_ONCE == 0 && cx.poll().is_err() {
+                        return;
+                    }
                     self.add(*group as usize, id, cx);
                 }
             }
@@ -614,6 +680,15 @@ impl States {
             Self::Extreme(states) => (states.capacity(), size_of::<Extreme>()),
             Self::Sample(states) => (states.capacity(), size_of::<TermId>()),
             Self::Concat(states) => (states.capacity(), size_of::<Concat>()),
+        }
+    }
+
+    /// Bytes that groups hold beyond the table's own, texts left out.
+    fn held(&self) -> usize {
+        match self {
+            Self::Sum(states) => states.iter().map(|(sum, _)| sum.large_bytes()).sum(),
+            Self::Extreme(states) => states.iter().map(Extreme::bytes).sum(),
+            Self::Count(_) | Self::Sample(_) | Self::Concat(_) => 0,
         }
     }
 

@@ -127,7 +127,7 @@ impl Context {
     ///
     /// # Errors
     /// [`ExprError::Refused`] if it must.
-    pub(super) fn poll(&self) -> Result<(), ExprError> {
+    pub(crate) fn poll(&self) -> Result<(), ExprError> {
         if self.is_over() {
             return Err(ExprError::Refused);
         }

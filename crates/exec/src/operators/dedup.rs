@@ -29,6 +29,26 @@ fn words(column: &Column) -> Cow<'_, [TermId]> {
     }
 }
 
+/// What tells the rows of a table apart, by some of their columns.
+pub(super) struct Values<'t>(Vec<Option<Cow<'t, [TermId]>>>);
+
+impl<'t> Values<'t> {
+    pub(super) fn of(vars: &[Var], table: &'t Table) -> Self {
+        let columns = vars.iter().map(|var| table.of_any_kind(*var));
+        Self(columns.map(|column| column.map(words)).collect())
+    }
+
+    /// Reads those of a row.
+    pub(super) fn read(&self, row: usize, values: &mut Vec<TermId>) {
+        let value = |column: &Option<Cow<'_, [TermId]>>| match column {
+            Some(column) => column[row],
+            None => TermId::NONE,
+        };
+        values.clear();
+        values.extend(self.0.iter().map(value));
+    }
+}
+
 /// Tells rows apart by some of their columns.
 pub(super) struct Dedup {
     vars: Vec<Var>,
@@ -63,21 +83,12 @@ impl Dedup {
         if self.late.is_none() && !self.may_grow(table.rows(), cx)? && self.seen.len() > 0 {
             self.put_off(table, cx)?;
         }
-        let columns = self.vars.iter().map(|var| table.of_any_kind(*var));
-        let columns: Vec<Option<Cow<'_, [TermId]>>> = columns.map(|c| c.map(words)).collect();
-        let push_values = |row: usize, values: &mut Vec<TermId>| {
-            values.clear();
-            values.extend(
-                columns
-                    .iter()
-                    .map(|c| c.as_ref().map_or(TermId::NONE, |c| c[row])),
-            );
-        };
+        let columns = Values::of(&self.vars, table);
         let mut values = Vec::with_capacity(self.vars.len());
         let mut chosen: Vec<u32> = Vec::new();
         let is_late = self.late.is_some();
         for row in 0..table.rows() {
-            push_values(row, &mut values);
+            columns.read(row, &mut values);
             let is_new = if is_late {
                 self.seen.find(&values).is_none()
             } else {
@@ -91,7 +102,7 @@ impl Dedup {
             None => Ok(chosen),
             Some(late) => {
                 late.push(table, chosen.into_iter(), |row| {
-                    push_values(row, &mut values);
+                    columns.read(row, &mut values);
                     hash_row(&values)
                 })?;
                 Ok(Vec::new())

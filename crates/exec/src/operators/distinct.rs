@@ -1,18 +1,43 @@
 //! DISTINCT: has this row been seen before?
+//!
+//! Where the rows are found by several threads, each looks whether it has seen its own
+//! ([`PartialDistinct`]).
 
 use jindou_model::inline;
 use jindou_plan::physical::Var;
 
 use super::dedup::Dedup;
+use super::partial_distinct::{PartialDistinct, Sent};
 use super::sorter::{SortBy, Sorter};
 use crate::ExecError;
 use crate::context::Context;
+use crate::exchange::Exchange;
 use crate::operator::{Boxed, Operator};
 use crate::table::{Table, VarSet};
 
+/// Where rows come from.
+pub(super) enum Input {
+    /// One thread.
+    Rows(Boxed),
+    /// Several threads, in no order.
+    Exchange(Exchange<PartialDistinct>),
+}
+
+impl Input {
+    fn next(&mut self, cx: &Context) -> Result<Option<Sent>, ExecError> {
+        match self {
+            Self::Rows(input) => Ok(input.next(cx)?.map(|table| Sent {
+                table,
+                is_distinct: false,
+            })),
+            Self::Exchange(exchange) => exchange.receive(cx),
+        }
+    }
+}
+
 /// Passes each row once.
 pub(super) struct Distinct {
-    input: Boxed,
+    input: Input,
     dedup: Dedup,
     /// Set where rows come in an order that must be kept.
     order: Option<Order>,
@@ -32,7 +57,7 @@ struct Order {
 impl Distinct {
     /// `width` is the columns of a row, and `ordered` tells that the order of rows matters.
     pub(super) fn new(
-        input: Boxed,
+        input: Input,
         vars: Vec<Var>,
         ordered: bool,
         width: usize,
@@ -82,8 +107,15 @@ impl Operator for Distinct {
     fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         cx.check()?;
         if !self.is_read {
-            if let Some(mut table) = self.input.next(cx)? {
+            if let Some(Sent {
+                mut table,
+                is_distinct,
+            }) = self.input.next(cx)?
+            {
                 table.take_counts();
+                if is_distinct {
+                    return Ok(Some(table));
+                }
                 if let Some(order) = &mut self.order {
                     order.number(&mut table);
                 }

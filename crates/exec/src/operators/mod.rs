@@ -11,6 +11,8 @@ mod materialized;
 mod minus;
 mod order;
 mod ordering;
+mod partial_distinct;
+mod partial_order;
 mod service;
 mod service_fetch;
 mod slice;
@@ -21,6 +23,7 @@ use std::sync::Arc;
 
 use jindou_plan::physical::{Node, Operator as Planned, Slot, Var};
 
+use partial_distinct::PartialDistinct;
 use two_sided::TwoSided;
 
 pub use self::materialized::MaterializedRows;
@@ -206,7 +209,14 @@ fn distinct(builder: &mut Builder<'_>, input: &Node, needed: &VarSet) -> Result<
     let mut all = needed.clone();
     all.extend(vars.iter().copied());
     let ordered = is_ordered(input);
-    let input = builder.counted_node(input, &all)?;
+    let partial = |own: Option<Var>, cx: &Context| {
+        let is_own = own.is_some_and(|var| vars.contains(&var));
+        Ok(PartialDistinct::new(&vars, is_own, cx))
+    };
+    let input = match builder.exchange(input, &all, true, partial)? {
+        Some(exchange) => distinct::Input::Exchange(exchange),
+        None => distinct::Input::Rows(builder.counted_node(input, &all)?),
+    };
     Ok(Box::new(distinct::Distinct::new(
         input,
         vars,

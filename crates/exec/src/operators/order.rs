@@ -1,24 +1,31 @@
 //! ORDER BY: what are rows sorted by?
+//!
+//! Where the rows are found by several threads, each computes the keys of its own, and where few first
+//! ones are wanted keeps only those ([`PartialOrder`]).
 
 use jindou_plan::expression::Expression;
 use jindou_plan::physical::{Node, OrderKey, Var};
 
+use super::partial_order::{Computed, PartialOrder, Sent, Sorted};
 use super::sorter::{SortBy, Sorter};
 use crate::ExecError;
 use crate::context::Context;
-use crate::expr::Evaluator;
+use crate::exchange::Exchange;
 use crate::operator::{Boxed, Builder, Operator};
 use crate::steps::compile;
 use crate::table::{Table, VarSet};
 
+/// Where rows come from.
+enum Input {
+    /// One thread.
+    Rows(Boxed, Computed),
+    /// Several threads, in no order.
+    Exchange(Exchange<PartialOrder>),
+}
+
 struct OrderBy {
-    input: Boxed,
-    /// Keys that are computed, and the columns behind those of the plan where they are put.
-    computed: Vec<(Var, Evaluator)>,
-    /// Columns of a row with its keys.
-    width: usize,
-    /// What is wanted of a row, and its keys.
-    keep: VarSet,
+    input: Input,
+    sorted: Sorted,
     /// Columns of a row that is handed over.
     plan_width: usize,
     sorter: Sorter,
@@ -48,7 +55,7 @@ pub(super) fn build(
                 // The planner refuses what has more.
                 let var = Var(u16::try_from(width).expect("a plan has fewer than 2^16 columns"));
                 width += 1;
-                computed.push((var, compile(expression, builder.cx)?.evaluator()));
+                computed.push((var, expression));
                 var
             }
         };
@@ -58,30 +65,58 @@ pub(super) fn build(
             descending: key.descending,
         });
     }
-    let input = builder.node(input, &inner)?;
+    let compiled = |cx: &Context| {
+        let keys = computed.iter();
+        keys.map(|(var, expression)| Ok((*var, compile(expression, cx)?.evaluator())))
+            .collect::<Result<Computed, ExecError>>()
+    };
+    let sorted = Sorted {
+        by: by.clone(),
+        limit,
+        keep,
+        width,
+    };
+    let partial = |_, cx: &Context| Ok(PartialOrder::new(&sorted, compiled(cx)?));
+    let exchange = match limit.is_some() || !computed.is_empty() {
+        true => builder.exchange(input, &inner, false, partial)?,
+        false => None,
+    };
+    let input = match exchange {
+        Some(exchange) => Input::Exchange(exchange),
+        None => Input::Rows(builder.node(input, &inner)?, compiled(builder.cx)?),
+    };
     Ok(Box::new(OrderBy {
         input,
-        computed,
-        width,
-        keep,
         plan_width,
         sorter: Sorter::new(by, limit, needed.clone(), builder.cx),
+        sorted,
         is_sorted: false,
     }))
 }
 
 impl OrderBy {
     fn consume(&mut self, cx: &Context) -> Result<(), ExecError> {
-        while let Some(mut table) = self.input.next(cx)? {
-            cx.check()?;
-            table.set_width(self.width);
-            for (var, evaluator) in &mut self.computed {
-                let mut ids = Vec::new();
-                evaluator.evaluate_column(&table, table.rows(), &cx.expressions, &mut ids);
-                table.set(*var, ids);
+        match &mut self.input {
+            Input::Rows(input, computed) => {
+                while let Some(mut table) = input.next(cx)? {
+                    cx.check()?;
+                    self.sorted.with_keys(computed, &mut table, cx);
+                    self.sorter.push(&table, cx)?;
+                }
             }
-            table.retain_columns(&self.keep);
-            self.sorter.push(&table, cx)?;
+            Input::Exchange(exchange) => {
+                while let Some(sent) = exchange.receive(cx)? {
+                    cx.check()?;
+                    match sent {
+                        Sent::Rows(table) => self.sorter.push(&table, cx)?,
+                        Sent::First(mut first) => {
+                            while let Some(table) = first.next(cx)? {
+                                self.sorter.push(&table, cx)?;
+                            }
+                        }
+                    }
+                }
+            }
         }
         Ok(())
     }

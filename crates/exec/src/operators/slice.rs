@@ -2,12 +2,14 @@
 
 use crate::ExecError;
 use crate::context::Context;
+use crate::discard::discard;
 use crate::operator::{Boxed, Operator};
 use crate::table::Table;
 
 /// Passes a run of its input's rows.
 pub(super) struct Slice {
-    input: Boxed,
+    /// `None` once no more rows are wanted.
+    input: Option<Boxed>,
     offset: usize,
     limit: Option<usize>,
 }
@@ -15,7 +17,7 @@ pub(super) struct Slice {
 impl Slice {
     pub(super) fn new(input: Boxed, offset: usize, limit: Option<usize>) -> Self {
         Self {
-            input,
+            input: Some(input),
             offset,
             limit,
         }
@@ -26,9 +28,15 @@ impl Operator for Slice {
     fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
         loop {
             if self.limit == Some(0) {
+                // Its threads do nothing more.
+                let held = usize::try_from(cx.held_bytes()).unwrap_or(usize::MAX);
+                self.input.take().map(|input| discard(input, held));
                 return Ok(None);
             }
-            let Some(mut table) = self.input.next(cx)? else {
+            let Some(input) = &mut self.input else {
+                return Ok(None);
+            };
+            let Some(mut table) = input.next(cx)? else {
                 return Ok(None);
             };
             if self.offset >= table.rows() {

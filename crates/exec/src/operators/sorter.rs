@@ -75,6 +75,21 @@ impl Sorter {
         }
     }
 
+    /// One of a thread, whose rows go on to the sorter of all: nothing is set aside for it.
+    pub(super) fn of_part(by: &[SortBy], limit: Option<usize>, keep: &VarSet) -> Self {
+        Self {
+            by: by.to_vec(),
+            limit,
+            keep: keep.clone(),
+            held: Blocks::default(),
+            booked: Booked::default(),
+            runs: Runs::default(),
+            width: 0,
+            cut: None,
+            output: None,
+        }
+    }
+
     /// Takes some more rows.
     pub(super) fn push(&mut self, table: &Table, cx: &Context) -> Result<(), ExecError> {
         self.width = table.width();
@@ -227,11 +242,17 @@ impl Sorter {
         Ok(())
     }
 
+    /// All rows are in: puts them in order.
+    pub(super) fn finish(&mut self, cx: &Context) -> Result<(), ExecError> {
+        if self.output.is_none() {
+            self.output = Some(self.put_in_order(cx)?);
+        }
+        Ok(())
+    }
+
     /// The next rows in order, once all are in; `None` at the end.
     pub(super) fn next(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
-        if self.output.is_none() {
-            self.output = Some(self.finish(cx)?);
-        }
+        self.finish(cx)?;
         match self.output.as_mut() {
             Some(Output::Held(order, from)) => {
                 let to = order.len().min(*from + table::batch_rows(self.width));
@@ -244,7 +265,7 @@ impl Sorter {
         }
     }
 
-    fn finish(&mut self, cx: &Context) -> Result<Output, ExecError> {
+    fn put_in_order(&mut self, cx: &Context) -> Result<Output, ExecError> {
         let mut written = 0;
         if self.runs.is_empty() {
             let (order, end) = self.order(0, cx)?;

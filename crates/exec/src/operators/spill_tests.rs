@@ -7,7 +7,7 @@ use jindou_model::{TermId, inline};
 use jindou_plan::expression::{Aggregate, AggregateFunction};
 use jindou_plan::physical::Var;
 
-use super::distinct::Distinct;
+use super::distinct::{Distinct, Input};
 use super::join::JoinSide;
 use super::minus::MinusSide;
 use super::sorter::{SortBy, Sorter};
@@ -245,7 +245,7 @@ fn distinct_rows_are_those_of_a_set_and_keep_their_order_where_it_matters() {
             .collect();
         for (memory, ordered) in MEMORY.into_iter().flat_map(|m| [(m, false), (m, true)]) {
             let world = World::new(memory);
-            let input = tables(2, &rows);
+            let input = Input::Rows(tables(2, &rows));
             let mut distinct = Distinct::new(input, vars(0..2), ordered, 2, &world.cx);
             let found = drain(&mut distinct, 2, &world.cx).expect("it fits on disk");
             if ordered {
@@ -373,7 +373,7 @@ fn what_is_cancelled_does_nothing_more() {
             sort(&rows, None, world).map(|rows| rows.len() as u64)
         });
         ends_where_it_is_cancelled("distinct", 60_000, memory, &|world| {
-            let input = tables(3, &rows);
+            let input = Input::Rows(tables(3, &rows));
             let mut distinct = Distinct::new(input, vars(0..3), true, 3, &world.cx);
             drain(&mut distinct, 3, &world.cx).map(|rows| rows.len() as u64)
         });

@@ -457,6 +457,12 @@ impl Seed {
         }))
     }
 
+    /// The variable that it binds, if no two morsels have the same value of it.
+    pub(crate) fn distinct_var(&self) -> Option<Var> {
+        let is_of_one_graph = matches!(self.place, Place::Fixed(_));
+        (is_of_one_graph || matches!(self.ids, SeedIds::Ids(_))).then_some(self.var)
+    }
+
     /// How many ids there are to share out.
     pub(crate) fn len(&self, cx: &Context) -> Result<u64, ExecError> {
         match &self.ids {

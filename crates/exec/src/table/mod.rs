@@ -19,7 +19,7 @@ use crate::expr::Columns;
 pub const BATCH_ROWS: usize = 2048;
 /// The most that a batch with a column for each variable should take: each operator of a chain
 /// may hold one, so a query with many variables would else hold the square of their number.
-const BATCH_BYTES: usize = 32 * BATCH_ROWS * size_of::<TermId>();
+pub(crate) const BATCH_BYTES: usize = 32 * BATCH_ROWS * size_of::<TermId>();
 
 /// Rows that an operator aims to hand over at once in a plan of `width` variables:
 /// [`BATCH_ROWS`], unless there are many.

@@ -137,7 +137,8 @@ fn the_ids_of_a_query_mean_the_same_elsewhere() {
         named: vec![second, first],
         within: vec![first, second],
     };
-    world.cx.set_ids(constants.clone(), Some(dataset));
+    let cx = std::sync::Arc::get_mut(&mut world.cx).expect("nobody else has it");
+    cx.set_ids(constants.clone(), Some(dataset));
     let part = query::part(&world.cx, || here.new_query()).expect("there is room");
     let resources = TestNodes::resources(MEMORY_THERE);
     let messages = QueryMessages::default();

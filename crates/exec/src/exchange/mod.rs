@@ -1,0 +1,273 @@
+//! How do the operators between a source and a blocking operator run on several threads?
+//!
+//! Each thread has a chain of the same operators, all of which take their rows from one source that is
+//! cut into [`Morsels`], and a [`Partial`]: the blocking operator's part on that thread. What partials
+//! send goes to the reader, which is one of the threads and puts it together. Threads that are busy
+//! with other queries are not waited for: the others take their morsels.
+
+mod morsels;
+mod reduction;
+
+use std::ops::RangeInclusive;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex};
+
+use jindou_plan::Stack;
+
+pub(crate) use morsels::Morsels;
+pub(crate) use reduction::{Mode, Reduction};
+
+use crate::ExecError;
+use crate::context::Context;
+use crate::execution::Root;
+use crate::operator::{Boxed, Operator};
+use crate::table::{BATCH_BYTES, Table};
+use crate::workers::Workers;
+
+/// Messages that may wait between the threads and the reader.
+const WAITING_MESSAGES: RangeInclusive<u64> = 2..=64;
+/// If each is as large as a table can be, they take this part of the query's memory.
+const WAITING_PART: u64 = 16;
+
+/// The part of a blocking operator on one thread.
+pub(crate) trait Partial: Send + 'static {
+    /// What the reader gets of it.
+    type Sent: Send + 'static;
+
+    /// It does more than to hand rows over.
+    const IS_WORK: bool = true;
+
+    /// Takes rows that its thread found; gives what the reader is to have at once, if anything.
+    fn take(&mut self, table: Table, cx: &Context) -> Result<Option<Self::Sent>, ExecError>;
+
+    /// What it has for the reader once all rows of its thread are in.
+    fn finish(self, cx: &Context) -> Result<Option<Self::Sent>, ExecError>;
+}
+
+/// Hands all rows to the reader as they are found.
+pub(crate) struct PassOn;
+
+impl Partial for PassOn {
+    type Sent = Table;
+
+    const IS_WORK: bool = false;
+
+    fn take(&mut self, table: Table, _: &Context) -> Result<Option<Table>, ExecError> {
+        Ok(Some(table))
+    }
+
+    fn finish(self, _: &Context) -> Result<Option<Table>, ExecError> {
+        Ok(None)
+    }
+}
+
+/// What one thread does: its chain, and what takes the rows of that.
+struct Share<P> {
+    chain: Root,
+    /// `None` once all rows are in.
+    partial: Option<P>,
+}
+
+/// What came of a step of a share.
+enum Progress<S> {
+    Sent(S),
+    /// Some rows were taken.
+    Taken,
+    End,
+}
+
+impl<P: Partial> Share<P> {
+    /// Goes on by one table.
+    fn step(&mut self, cx: &Context) -> Result<Progress<P::Sent>, ExecError> {
+        let Some(partial) = &mut self.partial else {
+            return Ok(Progress::End);
+        };
+        let sent = match self.chain.next(cx)? {
+            Some(table) if table.rows() == 0 => None,
+            Some(table) => partial.take(table, cx)?,
+            None => match self.partial.take().map(|partial| partial.finish(cx)) {
+                Some(last) => return Ok(last?.map_or(Progress::End, Progress::Sent)),
+                None => return Ok(Progress::End),
+            },
+        };
+        Ok(sent.map_or(Progress::Taken, Progress::Sent))
+    }
+}
+
+type Message<S> = Result<S, ExecError>;
+
+/// Collects what the partials of several threads send, that of this one among them.
+pub(crate) struct Exchange<P: Partial> {
+    own: Option<Share<P>>,
+    others: Option<Vec<Share<P>>>,
+    cx: Arc<Context>,
+    workers: Arc<Workers>,
+    started: Option<Started<P::Sent>>,
+}
+
+/// The threads that were asked to help.
+struct Started<S> {
+    receiver: Receiver<Message<S>>,
+    door: Arc<Door<S>>,
+}
+
+/// Where a thread that begins finds its way to the reader.
+struct Door<S> {
+    /// Empty once help comes too late, so that nobody waits for threads that are busy with other
+    /// queries.
+    sender: Mutex<Option<SyncSender<Message<S>>>>,
+    /// Nobody reads any more.
+    is_left: AtomicBool,
+}
+
+impl<S> Door<S> {
+    fn enter(&self) -> Option<SyncSender<Message<S>>> {
+        self.sender
+            .lock()
+            .expect("nobody panics at the door")
+            .clone()
+    }
+
+    fn close(&self) {
+        self.sender
+            .lock()
+            .expect("nobody panics at the door")
+            .take();
+    }
+}
+
+impl<P: Partial> Exchange<P> {
+    /// What finds rows on several threads: a chain and a partial for each.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub(crate) fn new(
+        shares: Vec<(Boxed, P)>,
+        stack: Stack,
+        (cx, workers): (&Arc<Context>, &Arc<Workers>),
+    ) -> Self {
+        let mut shares = shares.into_iter();
+        let share = |(chain, partial), stack| Share {
+            chain: Root::new(chain, stack),
+            partial: Some(partial),
+        };
+        // The reader is on the stack of the whole plan already.
+        let own = shares.next().map(|own| share(own, Stack::plain()));
+        assert!(own.is_some(), "the reader has a share");
+        Self {
+            own,
+            others: Some(shares.map(|other| share(other, stack)).collect()),
+            cx: Arc::clone(cx),
+            workers: Arc::clone(workers),
+            started: None,
+        }
+    }
+
+    fn start(&mut self) {
+        let Some(others) = self.others.take() else {
+            return;
+        };
+        let waiting = self.cx.memory_bytes() / WAITING_PART / BATCH_BYTES as u64;
+        let waiting = waiting.clamp(*WAITING_MESSAGES.start(), *WAITING_MESSAGES.end());
+        let (sender, receiver) = sync_channel(waiting as usize);
+        let door = Arc::new(Door {
+            sender: Mutex::new(Some(sender)),
+            is_left: AtomicBool::new(false),
+        });
+        for share in others {
+            let door = Arc::clone(&door);
+            let cx = Arc::clone(&self.cx);
+            self.workers.spawn(move || {
+                if let Some(sender) = door.enter() {
+                    help(share, &cx, &sender, &door.is_left);
+                }
+            });
+        }
+        self.started = Some(Started { receiver, door });
+    }
+
+    /// What a partial sends; `None` at the end.
+    ///
+    /// # Errors
+    /// What ends the query on any of the threads.
+    pub(crate) fn receive(&mut self, cx: &Context) -> Result<Option<P::Sent>, ExecError> {
+        self.start();
+        let Some(started) = &self.started else {
+            return Ok(None);
+        };
+        while let Some(own) = &mut self.own {
+            // What others have ready is taken first, so that they need not wait.
+            if let Ok(message) = started.receiver.try_recv() {
+                return message.map(Some);
+            }
+            match own.step(cx)? {
+                Progress::Sent(sent) => return Ok(Some(sent)),
+                Progress::Taken => {}
+                Progress::End => {
+                    self.own = None;
+                    started.door.close();
+                }
+            }
+        }
+        // The others look at the limits, and an error of theirs is a message.
+        cx.check()?;
+        started.receiver.recv().ok().transpose()
+    }
+}
+
+impl<P: Partial> Drop for Exchange<P> {
+    fn drop(&mut self) {
+        if let Some(started) = &self.started {
+            started.door.close();
+            started.door.is_left.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Operator for Exchange<PassOn> {
+    fn produce(&mut self, cx: &Context) -> Result<Option<Table>, ExecError> {
+        self.receive(cx)
+    }
+}
+
+/// Runs a share to its end and sends what comes of it, as long as somebody reads.
+fn help<P: Partial>(
+    mut share: Share<P>,
+    cx: &Context,
+    sender: &SyncSender<Message<P::Sent>>,
+    is_left: &AtomicBool,
+) {
+    while !is_left.load(Ordering::Relaxed) {
+        // A panic must reach the reader: rows that are silently missing are a wrong answer.
+        let message = match catch_unwind(AssertUnwindSafe(|| share.step(cx))) {
+            Ok(Ok(Progress::End)) => return,
+            Ok(Ok(Progress::Taken)) => continue,
+            Ok(Ok(Progress::Sent(sent))) => Ok(sent),
+            Ok(Err(error)) => Err(error),
+            Err(_) => Err(ExecError::Panicked),
+        };
+        let failed = message.is_err();
+        // Without a reader the query has ended.
+        if send(message, cx, sender).is_err() || failed {
+            return;
+        }
+    }
+}
+
+/// Sends a message; as long as there is no room for it, there may be other work.
+fn send<S>(message: Message<S>, cx: &Context, sender: &SyncSender<Message<S>>) -> Result<(), Gone> {
+    let mut message = message;
+    loop {
+        match sender.try_send(message) {
+            Ok(()) => return Ok(()),
+            Err(TrySendError::Disconnected(_)) => return Err(Gone),
+            Err(TrySendError::Full(back)) if cx.work_meanwhile() => message = back,
+            Err(TrySendError::Full(back)) => return sender.send(back).map_err(|_| Gone),
+        }
+    }
+}
+
+/// Nobody reads the rows any more.
+struct Gone;
