@@ -291,7 +291,7 @@ impl<'a> Builder<'a> {
         if self.parallel.is_some()
             && let Some(exchange) = self.exchange(node, needed, counted, |_, _| Ok(PassOn))?
         {
-            return Ok(Box::new(exchange));
+            return Ok(exchange);
         }
         let operator = match &node.operator {
             Planned::Explore { input, steps } => {
@@ -345,7 +345,7 @@ impl<'a> Builder<'a> {
         needed: &VarSet,
         counted: bool,
         mut partial: impl FnMut(Option<Var>, &Context) -> Result<P, ExecError>,
-    ) -> Result<Option<Exchange<P>>, ExecError> {
+    ) -> Result<Option<Box<Exchange<P>>>, ExecError> {
         let Some(parallel) = self.parallel else {
             return Ok(None);
         };
@@ -371,7 +371,8 @@ impl<'a> Builder<'a> {
             shares.push((chain, partial(distinct, self.cx)?));
         }
         let around = (parallel.cx, parallel.workers);
-        Ok(Some(Exchange::new(shares, parallel.plan.stack(), around)))
+        let exchange = Exchange::new(shares, parallel.plan.stack(), around);
+        Ok(Some(Box::new(exchange)))
     }
 
     /// What one of several threads does to find rows of a node.

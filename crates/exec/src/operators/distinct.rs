@@ -20,7 +20,7 @@ pub(super) enum Input {
     /// One thread.
     Rows(Boxed),
     /// Several threads, in no order.
-    Exchange(Exchange<PartialDistinct>),
+    Exchange(Box<Exchange<PartialDistinct>>),
 }
 
 impl Input {

@@ -20,7 +20,7 @@ enum Input {
     /// One thread.
     Rows(Boxed, Computed),
     /// Several threads, in no order.
-    Exchange(Exchange<PartialOrder>),
+    Exchange(Box<Exchange<PartialOrder>>),
 }
 
 struct OrderBy {

@@ -29,8 +29,10 @@ impl Operator for Slice {
         loop {
             if self.limit == Some(0) {
                 // Its threads do nothing more.
-                let held = usize::try_from(cx.held_bytes()).unwrap_or(usize::MAX);
-                self.input.take().map(|input| discard(input, held));
+                if let Some(input) = self.input.take() {
+                    let held = usize::try_from(cx.held_bytes()).unwrap_or(usize::MAX);
+                    discard(input, held);
+                }
                 return Ok(None);
             }
             let Some(input) = &mut self.input else {

@@ -43,7 +43,7 @@ enum Input {
     /// One thread.
     Rows(Boxed),
     /// Several threads, which may have grouped them.
-    Exchange(Exchange<PartialGroups>),
+    Exchange(Box<Exchange<PartialGroups>>),
 }
 
 impl Input {

@@ -116,7 +116,8 @@ fn groups(
             let shares = (0..threads).map(|_| (Box::new(source.clone()) as Boxed, partial()));
             let workers = Arc::new(Workers::new(threads - 1));
             let around = (cx, &workers);
-            Input::Exchange(Exchange::new(shares.collect(), Stack::plain(), around))
+            let exchange = Exchange::new(shares.collect(), Stack::plain(), around);
+            Input::Exchange(Box::new(exchange))
         }
     };
     let of_all = aggregates.iter().map(|(_, aggregate)| aggregate);
