@@ -142,7 +142,7 @@ fn load(
         }
     }
     note("loading");
-    let sources = paths.iter().map(|path| Source::path(path)).collect();
+    let sources = paths.iter().map(Source::path).collect();
     database.load(sources, &LoadOptions::default(), &Progress::default())?;
     report.quads = database.quad_counts().total();
     Ok(())

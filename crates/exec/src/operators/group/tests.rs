@@ -152,7 +152,7 @@ fn with_keys_of_tables(rows: &[Row]) -> Vec<Row> {
 
 #[test]
 fn groups_of_several_threads_are_those_of_one() {
-    for (count, key_values) in [(2_000, 5), (20_000, 700)] {
+    for (count, key_values) in [(1_000, 5), (6_000, 700)] {
         let rows = rows(count, key_values);
         let memory = [1 << 30, 1 << 20, 300_000];
         are_those_of_one(&rows, None, &memory);
