@@ -9,7 +9,7 @@ use crate::data::written_once;
 /// People, each of whom knows some.
 const PEOPLE: u64 = 20_000;
 const KNOWN: u64 = 3;
-/// Concepts, in a tree with so many children of each.
+/// Concepts, which form a tree, and children of each.
 const CONCEPTS: u64 = 200_000;
 const CHILDREN: u64 = 4;
 

@@ -170,7 +170,7 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// How long a query takes in so many runs, and its answer.
+    /// Times a query in this many runs, and gives its answer.
     fn ask(&self, text: &str, runs: u32) -> (Figure, Option<Answer>) {
         let mut times = Vec::with_capacity(runs as usize);
         for _ in 0..runs {

@@ -297,7 +297,7 @@ impl AskedShards {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// The same, where so many shards fit into a request.
+    /// The same for shards that fit into one request.
     fn visit_some<'a>(
         &self,
         shards: &[ShardId],
