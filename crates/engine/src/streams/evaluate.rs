@@ -1,5 +1,6 @@
 //! Evaluates what is due.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -66,6 +67,10 @@ impl Inner {
             due.iter().for_each(|query| self.let_results_leave(query));
         }
         stream.forget_after(due.len());
+        // What they read of others is not needed any more either, though nothing came there.
+        for (other, readers) in others_of(&due, stream) {
+            other.forget_after(readers);
+        }
     }
 
     /// Has a query evaluated: by this thread, unless another one is at it or it takes long and there
@@ -397,6 +402,20 @@ impl Inner {
         let asked = Asked::in_place(graph, source);
         Running::start_over(asked, plan, &options, &self.config, &self.workers, place)
     }
+}
+
+/// The streams that queries read beside one, and how many of the queries read each.
+fn others_of<'q>(queries: &'q [Arc<Continuous>], stream: &Stream) -> Vec<(&'q Stream, usize)> {
+    let mut others: BTreeMap<u64, (&Stream, usize)> = BTreeMap::new();
+    for query in queries {
+        for (window, other) in query.streams.iter().enumerate() {
+            let is_again = |before: &Arc<Stream>| before.number == other.number;
+            if other.number != stream.number && !query.streams[..window].iter().any(is_again) {
+                others.entry(other.number).or_insert((other, 0)).1 += 1;
+            }
+        }
+    }
+    others.into_values().collect()
 }
 
 /// What became of the instants of a query that were due.

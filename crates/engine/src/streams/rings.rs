@@ -165,8 +165,8 @@ impl Stream {
         self.looked_at.store(u64::MAX, Relaxed);
     }
 
-    /// Forgets tuples that no query will read any more, after so many were looked at. That asks all readers, so
-    /// it waits until a share of them was looked at since the last time, or windows have become larger.
+    /// Forgets tuples that no query will read any more, after so many of its readers were looked at. That asks
+    /// all readers, so it waits until a share of them was looked at since the last time, or windows have become larger.
     pub(super) fn forget_after(&self, looked_at: usize) {
         let before = self.looked_at.load(Relaxed);
         let looked_at = before.saturating_add(looked_at as u64);
@@ -388,5 +388,28 @@ mod tests {
         push(200..220);
         assert_eq!(kept().0, [true, false]);
         assert_eq!(stream.numbers.lock().last(), 210);
+    }
+
+    #[test]
+    fn a_stream_for_which_no_query_waits_forgets_as_well() {
+        let database = Database::new();
+        for name in ["first", "last"] {
+            let definition = StreamDefinition::new(format!("http://e/{name}"));
+            database.create_stream(name, definition).expect("it is new");
+        }
+        let text = "ASK FROM STREAM <http://e/first> [RANGE 100ms] \
+                    FROM STREAM <http://e/last> [RANGE 100ms] WHERE { ?x ?p ?y }";
+        database.register("q", text).expect("it is sound");
+        // The query is due with what comes last.
+        for batch in 0..50 {
+            for name in ["first", "last"] {
+                let text = format!("{}\t<a:a> <a:b> <a:c{batch}> .\n", batch * 100);
+                let pushed = database.push(name, TupleFormat::Lines, None, text.into_bytes());
+                pushed.expect("it is sound");
+            }
+        }
+        let known = |name| database.known_stream(name).expect("it is there");
+        let kept = ["first", "last"].map(|name| known(name).rings()[0].kept_from_ms());
+        assert!(kept.iter().all(|from_ms| *from_ms >= 4_500), "{kept:?}");
     }
 }
