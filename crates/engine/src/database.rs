@@ -653,14 +653,30 @@ impl Database {
     }
 
     /// [`Database::explain`] of a query with these options, of which the time limit and the
-    /// cancellation are the planning's own.
+    /// cancellation are the planning's own. Nothing is run.
     ///
     /// # Errors
     /// What is wrong with the query, or the limit that it met.
     pub fn explain_with(&self, text: &str, options: &QueryOptions) -> Result<String, EngineError> {
         let begun = Instant::now();
         let graph = self.inner.graph.load_full();
-        graph.read(|| Ok(self.prepare(text, options, &graph, begun)?.explain()?))?
+        graph.read(|| {
+            let prepared = self.prepare(text, options, &graph, begun)?;
+            let inner = &*self.inner;
+            if prepared.plan.cost < inner.config.sharing.least_cost {
+                return Ok(prepared.explain()?);
+            }
+            // What several threads do is known once it is made ready to run.
+            let running = Running::start(
+                (inner.shards).asked(Arc::clone(&graph), &inner.config, options)?,
+                prepared,
+                options,
+                &inner.config,
+                &inner.workers,
+                (begun, inner.next_seed()),
+            )?;
+            running.explain()
+        })?
     }
 
     /// How many statements there are. Costs the same whatever there is.

@@ -245,6 +245,15 @@ impl Running {
         })
     }
 
+    /// The plan, and what several threads do of it.
+    ///
+    /// # Errors
+    /// [`EngineError::NoStack`].
+    pub(crate) fn explain(&self) -> Result<String, EngineError> {
+        let exchanges = self.execution.exchanges();
+        Ok(self.prepared.explain_shared(exchanges)?)
+    }
+
     /// The plan with rows and times, if they were gathered.
     ///
     /// # Errors
@@ -254,10 +263,12 @@ impl Running {
         if cx.measured(0).is_none() {
             return Ok(None);
         }
-        let explained = self.prepared.explain_profile(&|id| {
+        let actual = |id| {
             cx.measured(id)
                 .map(|measured| (measured.rows, measured.time))
-        });
+        };
+        let exchanges = self.execution.exchanges();
+        let explained = self.prepared.explain_profile(exchanges, &actual);
         let mut explained = explained?;
         let forked = cx.forked();
         if forked != Forked::default() {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use jindou_plan::Stack;
 use jindou_plan::physical::{Form, Plan, Slot, TemplateSlot};
+use jindou_plan::{Exchange, Stack};
 
 use crate::ExecError;
 use crate::context::Context;
@@ -19,6 +19,7 @@ use crate::workers::Workers;
 pub struct Execution {
     cx: Arc<Context>,
     root: Root,
+    exchanges: Vec<Exchange>,
 }
 
 /// Operators nested in each other, which are asked and dropped on the stack that this takes.
@@ -63,12 +64,17 @@ impl Execution {
             // Where no rows go to other nodes, those of a heavy exploration go to the threads of this one.
             let may_fork = cx.forks.as_deref().is_some_and(may_fork);
             builder.forked = may_fork.then_some(&cx);
-            builder.node(&plan.root, &wanted(plan))
+            let operator = builder.node(&plan.root, &wanted(plan))?;
+            Ok::<_, ExecError>((operator, builder.exchanges))
         };
         let stack = plan.stack();
-        let operator = stack.run(build)??;
+        let (operator, exchanges) = stack.run(build)??;
         let root = Root::new(operator, stack);
-        Ok(Self { cx, root })
+        Ok(Self {
+            cx,
+            root,
+            exchanges,
+        })
     }
 
     /// The next rows; `None` at the end.
@@ -86,6 +92,12 @@ impl Execution {
                 None => return Ok(None),
             }
         }
+    }
+
+    /// What several threads do of the plan.
+    #[must_use]
+    pub fn exchanges(&self) -> &[Exchange] {
+        &self.exchanges
     }
 
     /// What the query's parts share.

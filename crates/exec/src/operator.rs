@@ -8,7 +8,9 @@ use jindou_plan::physical::{Node, Operator as Planned, Plan, PlannedStep, Servic
 use crate::ExecError;
 use crate::ForkPolicy;
 use crate::context::Context;
-use crate::exchange::{Exchange, Morsels, Partial, PassOn};
+use crate::exchange::{
+    Exchange, Ids, Morsels, Partial, PassOn, Rows, Shared, SharedRows, TakeRows,
+};
 use crate::execution::Parallel;
 use crate::fork::{
     Fork, ForkPlace, ForkScan, ForkedChain, Forks, fork_key, forks_scan, is_made_ready, stays_here,
@@ -17,6 +19,12 @@ use crate::operators;
 use crate::steps::{self, Behind, Chain, Undecided};
 use crate::table::{Table, VarSet};
 use crate::transport::Carried;
+
+/// What a row of a step is expected to cost.
+const COST_OF_ROW: f64 = 8.0;
+
+/// To join takes as long as so many steps.
+const STEPS_OF_JOIN: usize = 2;
 
 /// Steps that are built between two looks at the limits.
 const STEPS_PER_LOOK: usize = 1024;
@@ -120,6 +128,34 @@ impl Operator for Profiled {
     }
 }
 
+/// What the chains of several threads have in common while they are built.
+struct Chains<'a> {
+    /// What they share out.
+    morsels: Morsels,
+    /// What they read, by its node.
+    shared: Vec<(u32, Arc<dyn Shared>)>,
+    /// What the builder has where it builds no chain.
+    parallel: Parallel<'a>,
+    forked: Option<&'a Arc<Context>>,
+}
+
+/// Where the rows of a node begin that look at no other ones on their way.
+enum Begin<'n> {
+    /// In an exploration.
+    First(&'n Node),
+    /// As the rows of a node.
+    Rows(&'n Node),
+}
+
+/// How rows come to a node from where they begin.
+struct Way<'n> {
+    begin: Begin<'n>,
+    /// Steps on the way.
+    steps: usize,
+    /// Rows that are expected of all of them together.
+    rows: f64,
+}
+
 /// Turns plans into operators.
 pub(crate) struct Builder<'a> {
     pub(crate) cx: &'a Context,
@@ -131,8 +167,8 @@ pub(crate) struct Builder<'a> {
     given: Option<Given>,
     /// Set where the rows of a node may be found by several threads.
     pub(crate) parallel: Option<Parallel<'a>>,
-    /// Set where this builds what one of several threads does: what these share out.
-    morsels: Option<Morsels>,
+    /// Set where this builds what one of several threads does.
+    chains: Option<Chains<'a>>,
     /// The exploration, by its id, of which it is known that there is nothing to share out.
     not_shared: Option<u32>,
     /// The query, where its explorations may go on at other nodes.
@@ -143,6 +179,8 @@ pub(crate) struct Builder<'a> {
     pub(crate) own_scan: bool,
     /// Set for steps inside EXISTS: what was found there.
     pub(crate) undecided: Option<Undecided>,
+    /// What several threads do.
+    pub(crate) exchanges: Vec<jindou_plan::Exchange>,
 }
 
 impl<'a> Builder<'a> {
@@ -155,12 +193,13 @@ impl<'a> Builder<'a> {
             hidden: variables as u16,
             given: None,
             parallel: None,
-            morsels: None,
+            chains: None,
             not_shared: None,
             forked: None,
             counted: false,
             own_scan: false,
             undecided: None,
+            exchanges: Vec::new(),
         }
     }
 
@@ -178,12 +217,13 @@ impl<'a> Builder<'a> {
             hidden,
             given: None,
             parallel: None,
-            morsels: None,
+            chains: None,
             not_shared: None,
             forked: None,
             counted: false,
             own_scan: false,
             undecided: None,
+            exchanges: Vec::new(),
         }
     }
 
@@ -293,12 +333,16 @@ impl<'a> Builder<'a> {
         {
             return Ok(exchange);
         }
+        if let Some((source, first)) = self.shared_out(node, needed, counted)? {
+            return match &node.operator {
+                Planned::Explore { steps, .. } if first > 0 => {
+                    self.last_steps(Some(source), &steps[first..], needed, counted)
+                }
+                _ => Ok(source),
+            };
+        }
         let operator = match &node.operator {
             Planned::Explore { input, steps } => {
-                if let Some(morsels) = self.morsels.take_if(|morsels| morsels.are_of(node)) {
-                    let source = Some(morsels.source());
-                    return self.last_steps(source, &steps[1..], needed, counted);
-                }
                 let forked = self.forked_at(input.as_deref(), steps);
                 let before = steps::needed_before(steps, needed);
                 // The steps behind counts take or leave all rows that one stands for.
@@ -316,9 +360,9 @@ impl<'a> Builder<'a> {
             }
             Planned::Project { .. } | Planned::Materialized { .. } | Planned::EndCounts(_) => {
                 self.counted = counted;
-                operators::build(self, &node.operator, needed)?
+                operators::build(self, node, needed)?
             }
-            other => operators::build(self, other, needed)?,
+            _ => operators::build(self, node, needed)?,
         };
         Ok(self.finished(operator, node.id))
     }
@@ -349,65 +393,207 @@ impl<'a> Builder<'a> {
         let Some(parallel) = self.parallel else {
             return Ok(None);
         };
-        let Some((source, steps)) = self.source(node) else {
+        let Some(Way { begin, steps, rows }) = self.way(node) else {
             return Ok(None);
         };
         // To find the rows of one step, or to count them, takes less than to hand them over.
         let is_cheap = steps < 2 && (counted || !P::IS_WORK);
-        if is_cheap || self.not_shared == Some(source.id) {
+        if is_cheap {
             return Ok(None);
         }
-        let many = (parallel.threads, parallel.sharing.least_ids);
-        let Some(morsels) = Morsels::of(source, many, self.width, self.cx)? else {
-            self.not_shared = Some(source.id);
+        let Some(morsels) = self.morsels((&begin, rows), parallel)? else {
             return Ok(None);
         };
+        let distinct = match &morsels {
+            Morsels::Ids(ids) => ids.distinct_var().filter(|var| passes(node, *var)),
+            Morsels::Rows(_) => None,
+        };
+        self.exchanges.push(jindou_plan::Exchange {
+            node: node.id,
+            threads: parallel.threads,
+            dealt: morsels.dealt(),
+        });
         let mut shares = Vec::with_capacity(parallel.threads);
         let before = self.hidden;
+        self.chains = Some(Chains {
+            morsels,
+            shared: Vec::new(),
+            parallel,
+            forked: self.forked.take(),
+        });
+        self.parallel = None;
         for _ in 0..parallel.threads {
             self.hidden = before;
-            let chain = self.share(&morsels, node, needed, counted)?;
-            let distinct = morsels.distinct_var().filter(|var| passes(node, *var));
-            shares.push((chain, partial(distinct, self.cx)?));
+            self.counted = counted;
+            shares.push((self.node(node, needed)?, partial(distinct, self.cx)?));
         }
+        let chains = self.chains.take().expect("it was set above");
+        (self.parallel, self.forked) = (Some(parallel), chains.forked);
+        let shared = chains.shared.into_iter().map(|(_, shared)| shared);
         let around = (parallel.cx, parallel.workers);
-        let exchange = Exchange::new(shares, parallel.plan.stack(), around);
+        let exchange = Exchange::new(shares, shared.collect(), parallel.plan.stack(), around);
         Ok(Some(Box::new(exchange)))
     }
 
-    /// What one of several threads does to find rows of a node.
-    fn share(
+    /// What several threads share out, if it is worth it.
+    fn morsels(
         &mut self,
-        morsels: &Morsels,
+        (begin, rows): (&Begin<'_>, f64),
+        parallel: Parallel<'_>,
+    ) -> Result<Option<Morsels>, ExecError> {
+        let sharing = parallel.sharing;
+        let many = (parallel.threads, sharing.least_ids);
+        let least = sharing.least_cost / COST_OF_ROW;
+        let node = match begin {
+            Begin::Rows(_) if rows < least => return Ok(None),
+            Begin::Rows(node) => return Ok(Rows::of(node, many).map(Morsels::Rows)),
+            Begin::First(node) => *node,
+        };
+        if self.not_shared == Some(node.id) {
+            return Ok(None);
+        }
+        let ids = Ids::of(node, many, self.width, self.cx)?.map(Morsels::Ids);
+        let morsels = ids.or_else(|| Rows::of_first(node, many, least).map(Morsels::Rows));
+        if morsels.is_none() {
+            self.not_shared = Some(node.id);
+        }
+        Ok(morsels)
+    }
+
+    /// Where one of several threads gets its rows, if it is this node where these are shared out, and the
+    /// number of steps of the exploration that are done then.
+    fn shared_out(
+        &mut self,
         node: &Node,
         needed: &VarSet,
         counted: bool,
-    ) -> Result<Boxed, ExecError> {
-        let around = (self.parallel.take(), self.forked.take());
-        self.morsels = Some(morsels.clone());
-        self.counted = counted;
-        let chain = self.node(node, needed);
-        self.morsels = None;
-        (self.parallel, self.forked) = around;
-        chain
+    ) -> Result<Option<(Boxed, usize)>, ExecError> {
+        let Some(chains) = &self.chains else {
+            return Ok(None);
+        };
+        let (first, known) = match &chains.morsels {
+            Morsels::Ids(ids) if ids.are_of(node) => return Ok(Some((ids.source(), 1))),
+            Morsels::Rows(rows) if rows.are_of(node) => (rows.steps, rows.shared.clone()),
+            _ => return Ok(None),
+        };
+        let threads = chains.parallel.threads;
+        let steps = match &node.operator {
+            Planned::Explore { steps, .. } => steps.split_at(first),
+            _ => (&[][..], &[][..]),
+        };
+        let shared = match known {
+            Some(shared) => {
+                self.hidden += match first {
+                    0 => count_hidden(node) as u16,
+                    _ => count_in_steps(steps.0) as u16,
+                };
+                shared
+            }
+            None => {
+                let source = self.outside(|builder| match first {
+                    0 => {
+                        builder.counted = counted;
+                        builder.node(node, needed)
+                    }
+                    _ => {
+                        let before = steps::needed_before(steps.1, needed);
+                        builder.last_steps(None, steps.0, &before, false)
+                    }
+                })?;
+                let shared = Arc::new(SharedRows::new(source, threads));
+                if let Some(chains) = &mut self.chains
+                    && let Morsels::Rows(rows) = &mut chains.morsels
+                {
+                    rows.shared = Some(Arc::clone(&shared));
+                }
+                shared
+            }
+        };
+        Ok(Some((Box::new(TakeRows(shared)), first)))
     }
 
-    /// The exploration where the rows of a node begin, and the number of steps up to the node, if these
-    /// and what else is done look at the rows one by one, on this machine.
-    fn source<'n>(&self, node: &'n Node) -> Option<(&'n Node, usize)> {
-        match &node.operator {
+    /// Builds what is in none of the chains of several threads, if this builds one.
+    fn outside<T>(
+        &mut self,
+        build: impl FnOnce(&mut Self) -> Result<T, ExecError>,
+    ) -> Result<T, ExecError> {
+        let Some(chains) = self.chains.take() else {
+            return build(self);
+        };
+        (self.parallel, self.forked) = (Some(chains.parallel), chains.forked);
+        let built = build(self);
+        (self.parallel, self.forked) = (None, None);
+        self.chains = Some(chains);
+        built
+    }
+
+    /// What the chains of several threads read for a node: made with the first of these, and for itself where
+    /// there is one thread. `inside` are the nodes that it has.
+    pub(crate) fn shared<T: Shared + 'static>(
+        &mut self,
+        id: u32,
+        inside: &Node,
+        make: impl FnOnce(&mut Self) -> Result<T, ExecError>,
+    ) -> Result<Arc<T>, ExecError> {
+        let known = self.chains.as_ref().and_then(|chains| {
+            let shared = chains.shared.iter().find(|(node, _)| *node == id);
+            shared.map(|(_, shared)| Arc::clone(shared))
+        });
+        if let Some(known) = known {
+            self.hidden += count_hidden(inside) as u16;
+            let known = known.into_any().downcast();
+            return Ok(known.expect("a node makes one thing"));
+        }
+        let made = Arc::new(self.outside(make)?);
+        if let Some(chains) = &mut self.chains {
+            let shared: Arc<dyn Shared> = Arc::<T>::clone(&made);
+            chains.shared.push((id, shared));
+        }
+        Ok(made)
+    }
+
+    /// Where the rows of a node begin, and what is on their way, if that looks at them one by one, on this
+    /// machine, in no order that counts.
+    fn way<'n>(&self, node: &'n Node) -> Option<Way<'n>> {
+        let (input, steps, rows) = match &node.operator {
             Planned::Explore { input, steps } => {
                 if self.forked_at(input.as_deref(), steps).is_some() {
                     return None;
                 }
-                let (source, before) = match input {
-                    Some(input) => self.source(input)?,
-                    None => (node, 0),
-                };
-                Some((source, before + steps.len()))
+                let rows = steps.iter().map(|step| step.rows).sum();
+                let steps = steps.len();
+                match input {
+                    Some(input) => (input, steps, rows),
+                    None => {
+                        let begin = Begin::First(node);
+                        return Some(Way { begin, steps, rows });
+                    }
+                }
             }
-            Planned::Project { input, .. } | Planned::Reduced { input } => self.source(input),
-            _ => None,
+            Planned::Project { input, .. } | Planned::Reduced { input } => (input, 0, 0.0),
+            Planned::Join {
+                probe: input,
+                loose,
+                ..
+            }
+            | Planned::LeftJoin {
+                left: input, loose, ..
+            } if loose.is_empty() => (input, STEPS_OF_JOIN, node.rows + input.rows),
+            Planned::Minus { left, .. } => (left, STEPS_OF_JOIN, left.rows),
+            _ => return None,
+        };
+        match self.way(input) {
+            Some(before) => Some(Way {
+                begin: before.begin,
+                steps: before.steps + steps,
+                rows: before.rows + rows,
+            }),
+            None if operators::is_ordered(input) => None,
+            None => Some(Way {
+                begin: Begin::Rows(input),
+                steps,
+                rows,
+            }),
         }
     }
 
@@ -612,12 +798,13 @@ impl Template {
             hidden: self.hidden,
             given: Some(given.iter().chain(around).copied().collect()),
             parallel: None,
-            morsels: None,
+            chains: None,
             not_shared: None,
             forked: None,
             counted: false,
             own_scan: false,
             undecided: None,
+            exchanges: Vec::new(),
         };
         builder.node(&self.node, &self.needed)
     }

@@ -21,20 +21,46 @@ use crate::stack::NoStack;
 /// What a step or operator really did: rows that came out of it, and time spent in it alone.
 pub type Actual = (u64, Duration);
 
+/// The rows of a node are found by several threads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// The node, by its id.
+    pub node: u32,
+    /// How many threads.
+    pub threads: usize,
+    /// What they share out.
+    pub dealt: Dealt,
+}
+
+/// What threads share out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dealt {
+    /// Ids that the first step of an exploration binds a variable to, and how many.
+    Ids(Var, u64),
+    /// The rows after so many of the first steps of an exploration.
+    Steps(usize),
+    /// The rows of another node, by its id.
+    Node(u32),
+}
+
 /// The longest line that others are brought into line with.
 const WIDEST: usize = 1000;
 /// What is nested deeper than this is set in no further: as many spaces as a line is deep would be
 /// the square of the lines.
 const DEEPEST: usize = 200;
 
-/// Writes a plan as a tree with expected rows.
+/// Writes a plan as a tree with expected rows, and what several threads do of it.
 ///
 /// `term` gives the term of each constant: [`Prepared::term`](crate::Prepared::term).
 ///
 /// # Errors
 /// [`NoStack`].
-pub fn explain(plan: &Plan, term: &(dyn Fn(ConstId) -> Term + Sync)) -> Result<String, NoStack> {
-    plan.stack().run(|| render(plan, term, None))
+pub fn explain(
+    plan: &Plan,
+    exchanges: &[Exchange],
+    term: &(dyn Fn(ConstId) -> Term + Sync),
+) -> Result<String, NoStack> {
+    plan.stack().run(|| render((plan, exchanges), term, None))
 }
 
 /// Writes a plan as a tree with expected and actual rows, and time, by the ids of steps and
@@ -44,19 +70,22 @@ pub fn explain(plan: &Plan, term: &(dyn Fn(ConstId) -> Term + Sync)) -> Result<S
 /// [`NoStack`].
 pub fn explain_profile(
     plan: &Plan,
+    exchanges: &[Exchange],
     term: &(dyn Fn(ConstId) -> Term + Sync),
     actual: &(dyn Fn(u32) -> Option<Actual> + Sync),
 ) -> Result<String, NoStack> {
-    plan.stack().run(|| render(plan, term, Some(actual)))
+    plan.stack()
+        .run(|| render((plan, exchanges), term, Some(actual)))
 }
 
 fn render(
-    plan: &Plan,
+    (plan, exchanges): (&Plan, &[Exchange]),
     term: &dyn Fn(ConstId) -> Term,
     actual: Option<&(dyn Fn(u32) -> Option<Actual> + Sync)>,
 ) -> String {
     let mut tree = Tree {
         plan,
+        exchanges,
         term,
         lines: Vec::new(),
     };
@@ -108,8 +137,41 @@ struct Line {
 
 struct Tree<'a> {
     plan: &'a Plan,
+    exchanges: &'a [Exchange],
     term: &'a dyn Fn(ConstId) -> Term,
     lines: Vec<Line>,
+}
+
+/// What a node below this one is called.
+fn find_name(node: &Node, id: u32) -> Option<&'static str> {
+    let inside = |inputs: &[&Node]| inputs.iter().find_map(|input| find_name(input, id));
+    let (name, found) = match &node.operator {
+        Operator::Explore { input, .. } => {
+            let inputs = input.as_deref();
+            ("explore", inputs.and_then(|input| inside(&[input])))
+        }
+        Operator::Join { build, probe, .. } => ("join", inside(&[build, probe])),
+        Operator::LeftJoin { left, right, .. } => ("left join", inside(&[left, right])),
+        Operator::Minus { left, right, .. } => ("minus", inside(&[left, right])),
+        Operator::Service { input, .. } => {
+            let inputs = input.as_deref();
+            ("service", inputs.and_then(|input| inside(&[input])))
+        }
+        Operator::Union(inputs) => {
+            let mut inputs = inputs.iter();
+            ("union", inputs.find_map(|input| find_name(input, id)))
+        }
+        Operator::Materialized { .. } => ("kept rows", None),
+        Operator::EndCounts(planned) => ("counts", inside(&[&planned.general])),
+        Operator::EachGraph { input, .. } => ("graphs", inside(&[input])),
+        Operator::Group { input, .. } => ("group", inside(&[input])),
+        Operator::OrderBy { input, .. } => ("order", inside(&[input])),
+        Operator::Project { input, .. } => ("project", inside(&[input])),
+        Operator::Distinct { input } => ("distinct", inside(&[input])),
+        Operator::Reduced { input } => ("reduced", inside(&[input])),
+        Operator::Slice { input, .. } => ("slice", inside(&[input])),
+    };
+    if node.id == id { Some(name) } else { found }
 }
 
 impl Tree<'_> {
@@ -151,7 +213,13 @@ impl Tree<'_> {
         });
     }
 
-    fn node(&mut self, node: &Node, depth: usize) {
+    fn node(&mut self, node: &Node, mut depth: usize) {
+        let mut exchanges = self.exchanges.iter();
+        if let Some(exchange) = exchanges.find(|exchange| exchange.node == node.id) {
+            let text = self.exchange(exchange);
+            self.line(depth, text, None);
+            depth += 1;
+        }
         let figures = Some((node.id, node.rows));
         let (text, inputs): (String, Vec<&Node>) = match &node.operator {
             Operator::Explore { input, steps } => {
@@ -296,6 +364,19 @@ impl Tree<'_> {
         for input in inputs {
             self.node(input, depth + 1);
         }
+    }
+
+    fn exchange(&self, exchange: &Exchange) -> String {
+        let what = match exchange.dealt {
+            Dealt::Ids(var, ids) => format!("{} ids of {}", thousands(ids), self.var(var)),
+            Dealt::Steps(1) => "the rows of its first step".to_owned(),
+            Dealt::Steps(steps) => format!("the rows of its first {steps} steps"),
+            Dealt::Node(id) => match find_name(&self.plan.root, id) {
+                Some(name) => format!("the rows of its {name}"),
+                None => "rows".to_owned(),
+            },
+        };
+        format!("exchange: {} threads share {what}", exchange.threads)
     }
 
     fn end_counts(&self, planned: &EndCounts) -> String {

@@ -59,7 +59,7 @@ mod wire;
 
 pub use continuous::{ContinuousQuery, Extent, Output, Resolve, StreamWindow, parse_continuous};
 pub use error::PlanError;
-pub use explain::{Actual, explain, explain_profile};
+pub use explain::{Actual, Dealt, Exchange, explain, explain_profile};
 pub use grammar::{check_query, check_update};
 pub use incremental::{Incremental, Position, Recomputed, WindowPattern};
 pub use jindou_syntax::Error as SyntaxError;

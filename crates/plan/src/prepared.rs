@@ -8,7 +8,7 @@ use jindou_syntax::Argument;
 use oxrdf::{Literal, NamedNode, Term};
 
 use crate::cache::Prefixes;
-use crate::explain::{Actual, explain, explain_profile};
+use crate::explain::{Actual, Exchange, explain, explain_profile};
 use crate::physical::{ConstId, Constant, Plan};
 use crate::stack::NoStack;
 
@@ -88,7 +88,15 @@ impl Prepared<'_> {
     /// # Errors
     /// [`NoStack`].
     pub fn explain(&self) -> Result<String, NoStack> {
-        explain(&self.plan, &|constant| self.term(constant))
+        self.explain_shared(&[])
+    }
+
+    /// [`Prepared::explain`], and what several threads do of it.
+    ///
+    /// # Errors
+    /// [`NoStack`].
+    pub fn explain_shared(&self, exchanges: &[Exchange]) -> Result<String, NoStack> {
+        explain(&self.plan, exchanges, &|constant| self.term(constant))
     }
 
     /// The plan as a tree with expected and actual rows and time, by ids of steps and operators.
@@ -97,9 +105,11 @@ impl Prepared<'_> {
     /// [`NoStack`].
     pub fn explain_profile(
         &self,
+        exchanges: &[Exchange],
         actual: &(dyn Fn(u32) -> Option<Actual> + Sync),
     ) -> Result<String, NoStack> {
-        explain_profile(&self.plan, &|constant| self.term(constant), actual)
+        let term = |constant| self.term(constant);
+        explain_profile(&self.plan, exchanges, &term, actual)
     }
 }
 

@@ -3,11 +3,14 @@
 //! Each thread has a chain of the same operators, all of which take their rows from one source that is
 //! cut into [`Morsels`], and a [`Partial`]: the blocking operator's part on that thread. What partials
 //! send goes to the reader, which is one of the threads and puts it together. Threads that are busy
-//! with other queries are not waited for: the others take their morsels.
+//! with other queries are not waited for: the others take their morsels. What all chains read, as the kept
+//! sides of joins, the reader makes ready before the others begin.
 
 mod morsels;
 mod reduction;
+mod rows;
 
+use std::any::Any;
 use std::ops::RangeInclusive;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,8 +19,9 @@ use std::sync::{Arc, Mutex};
 
 use jindou_plan::Stack;
 
-pub(crate) use morsels::Morsels;
+pub(crate) use morsels::{Ids, Morsels, Rows};
 pub(crate) use reduction::{Mode, Reduction};
+pub(crate) use rows::{SharedRows, TakeRows};
 
 use crate::ExecError;
 use crate::context::Context;
@@ -44,6 +48,24 @@ pub(crate) trait Partial: Send + 'static {
 
     /// What it has for the reader once all rows of its thread are in.
     fn finish(self, cx: &Context) -> Result<Option<Self::Sent>, ExecError>;
+}
+
+/// What the chains of all threads read.
+pub(crate) trait Shared: Send + Sync {
+    /// Makes it ready; says who may go on with it.
+    fn make_ready(&self, cx: &Context) -> Result<Readiness, ExecError>;
+
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
+}
+
+/// Who may go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Readiness {
+    ForAll,
+    /// One thread, which has all rows then.
+    ForOne,
+    /// Nobody: no row comes out of it.
+    ForNone,
 }
 
 /// Hands all rows to the reader as they are found.
@@ -102,6 +124,8 @@ type Message<S> = Result<S, ExecError>;
 pub(crate) struct Exchange<P: Partial> {
     own: Option<Share<P>>,
     others: Option<Vec<Share<P>>>,
+    /// In the order in which it is made ready.
+    shared: Vec<Arc<dyn Shared>>,
     cx: Arc<Context>,
     workers: Arc<Workers>,
     started: Option<Started<P::Sent>>,
@@ -139,12 +163,13 @@ impl<S> Door<S> {
 }
 
 impl<P: Partial> Exchange<P> {
-    /// What finds rows on several threads: a chain and a partial for each.
+    /// What finds rows on several threads: a chain and a partial for each, and what all chains read.
     ///
     /// # Panics
     /// If there is none.
     pub(crate) fn new(
         shares: Vec<(Boxed, P)>,
+        shared: Vec<Arc<dyn Shared>>,
         stack: Stack,
         (cx, workers): (&Arc<Context>, &Arc<Workers>),
     ) -> Self {
@@ -159,16 +184,23 @@ impl<P: Partial> Exchange<P> {
         Self {
             own,
             others: Some(shares.map(|other| share(other, stack)).collect()),
+            shared,
             cx: Arc::clone(cx),
             workers: Arc::clone(workers),
             started: None,
         }
     }
 
-    fn start(&mut self) {
-        let Some(others) = self.others.take() else {
-            return;
+    fn start(&mut self, cx: &Context) -> Result<(), ExecError> {
+        let Some(mut others) = self.others.take() else {
+            return Ok(());
         };
+        for shared in std::mem::take(&mut self.shared) {
+            if shared.make_ready(cx)? != Readiness::ForAll {
+                others.clear();
+                break;
+            }
+        }
         let waiting = self.cx.memory_bytes() / WAITING_PART / BATCH_BYTES as u64;
         let waiting = waiting.clamp(*WAITING_MESSAGES.start(), *WAITING_MESSAGES.end());
         let (sender, receiver) = sync_channel(waiting as usize);
@@ -186,6 +218,7 @@ impl<P: Partial> Exchange<P> {
             });
         }
         self.started = Some(Started { receiver, door });
+        Ok(())
     }
 
     /// What a partial sends; `None` at the end.
@@ -193,7 +226,7 @@ impl<P: Partial> Exchange<P> {
     /// # Errors
     /// What ends the query on any of the threads.
     pub(crate) fn receive(&mut self, cx: &Context) -> Result<Option<P::Sent>, ExecError> {
-        self.start();
+        self.start(cx)?;
         let Some(started) = &self.started else {
             return Ok(None);
         };

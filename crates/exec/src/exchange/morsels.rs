@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use jindou_plan::physical::{Node, Operator as Planned, Step, Var};
+use jindou_plan::Dealt;
+use jindou_plan::physical::{Node, Operator as Planned, PlannedStep, Step, Var};
 
+use super::rows::SharedRows;
 use crate::ExecError;
 use crate::context::Context;
 use crate::operator::Boxed;
@@ -16,9 +18,82 @@ const MORSELS_PER_THREAD: u64 = 8;
 /// Ids of a morsel at most.
 const MOST_IDS: u64 = 2048;
 
+/// What is shared out.
+pub(crate) enum Morsels {
+    Ids(Ids),
+    Rows(Rows),
+}
+
+impl Morsels {
+    /// What a person is told of it.
+    pub(crate) fn dealt(&self) -> Dealt {
+        match self {
+            Self::Ids(ids) => Dealt::Ids(ids.seed.var(), ids.ids),
+            Self::Rows(rows) if rows.steps == 0 => Dealt::Node(rows.node),
+            Self::Rows(rows) => Dealt::Steps(rows.steps),
+        }
+    }
+}
+
+/// The rows of one operator: all that a node has, or what the first steps of an exploration find.
+pub(crate) struct Rows {
+    /// The node.
+    node: u32,
+    /// The steps of an exploration that the operator has; 0 if it has all of the node.
+    pub(crate) steps: usize,
+    /// Made with the first of the threads' chains.
+    pub(crate) shared: Option<Arc<SharedRows>>,
+}
+
+impl Rows {
+    /// Those of a whole node, if enough are expected.
+    pub(crate) fn of(node: &Node, many: (usize, u64)) -> Option<Self> {
+        is_enough(node.rows, many).then_some(Self {
+            node: node.id,
+            steps: 0,
+            shared: None,
+        })
+    }
+
+    /// Those of the first steps of an exploration, as few as find enough, if `least` rows or more are expected of
+    /// those behind these.
+    pub(crate) fn of_first(node: &Node, many: (usize, u64), least: f64) -> Option<Self> {
+        let Planned::Explore { input: None, steps } = &node.operator else {
+            return None;
+        };
+        let finds = |step: &PlannedStep| is_enough(step.rows, many);
+        let mut first = steps.iter().position(finds)? + 1;
+        // A step may have taken over the filters behind it.
+        let filters = steps[first..].iter();
+        first += filters.take_while(|step| is_cheap(step)).count();
+        let rest = &steps[first..];
+        let rows: f64 = rest.iter().map(|step| step.rows).sum();
+        (!rest.is_empty() && rows >= least).then_some(Self {
+            node: node.id,
+            steps: first,
+            shared: None,
+        })
+    }
+
+    /// True of the node of which these are rows.
+    pub(crate) fn are_of(&self, node: &Node) -> bool {
+        self.node == node.id
+    }
+}
+
+/// True of what is done with rows as they are found.
+fn is_cheap(planned: &PlannedStep) -> bool {
+    matches!(planned.step, Step::Filter(_) | Step::Extend { .. })
+}
+
+/// True if so many rows can be dealt to so many threads.
+fn is_enough(rows: f64, (threads, least): (usize, u64)) -> bool {
+    rows >= (threads as u64 * MORSELS_PER_THREAD).min(least) as f64
+}
+
 /// The ids that the first step of an exploration binds, in pieces: each is taken by one thread.
 #[derive(Clone)]
-pub(crate) struct Morsels {
+pub(crate) struct Ids {
     /// The exploration.
     node: u32,
     seed: Arc<Seed>,
@@ -28,7 +103,7 @@ pub(crate) struct Morsels {
     width: usize,
 }
 
-impl Morsels {
+impl Ids {
     /// Those of an exploration that begins with a list of ids, if that is long enough to be shared
     /// out among so many threads, in morsels of `least` ids or more.
     pub(crate) fn of(

@@ -3,21 +3,21 @@
 use jindou_plan::expression::Expression;
 use jindou_plan::physical::{PlannedStep, Var};
 
-use super::kept::{Kept, Pairs};
-use super::two_sided::{Probe, Side};
+use super::kept::{Kept, Pairs, Wanted};
+use super::kept_side::{InMemory, KeptSide};
+use super::two_sided::{KeptRows, Probe, Side};
 use crate::ExecError;
-use crate::context::{Booked, Context};
+use crate::context::Context;
 use crate::discard::discard;
 use crate::expr::Evaluator;
 use crate::operator::{Boxed, Builder};
 use crate::steps::{Feed, compile};
 use crate::table::{Table, VarSet, batch_rows};
 
-/// The kept side of a join or left join by SPARQL's compatibility.
+/// A join or left join by SPARQL's compatibility.
 pub(super) struct JoinSide {
     keys: Vec<Var>,
     loose: Vec<Var>,
-    kept: Kept,
     condition: Option<Condition>,
     keep: VarSet,
 }
@@ -83,63 +83,84 @@ impl JoinSide {
         Self {
             keys: keys.to_vec(),
             loose: loose.to_vec(),
-            kept: Kept::new(keys, loose),
             condition,
             keep,
         }
     }
 }
 
-impl Side for JoinSide {
+impl KeptRows for Kept {
     fn add(&mut self, table: &Table) {
-        self.kept.add(table);
+        Self::add(self, table);
     }
 
     fn bytes_with(&self, table: &Table) -> usize {
-        self.kept.bytes_with(table)
+        Self::bytes_with(self, table)
     }
 
     fn is_full(&self, table: &Table) -> bool {
-        self.kept.len() + table.rows() >= u32::MAX as usize
+        self.len() + table.rows() >= u32::MAX as usize
     }
 
     fn is_empty(&self) -> bool {
-        self.kept.len() == 0
+        self.len() == 0
     }
 
     fn pop(&mut self) -> Option<Table> {
-        self.kept.pop()
+        Self::pop(self)
     }
 
     fn clear(&mut self) {
-        let kept = std::mem::replace(&mut self.kept, Kept::new(&self.keys, &self.loose));
+        let empty = self.emptied();
+        let kept = std::mem::replace(self, empty);
         let bytes = kept.bytes();
         discard(kept, bytes);
+    }
+}
+
+impl Side for JoinSide {
+    type Kept = Kept;
+
+    fn empty(&self) -> Kept {
+        Kept::new(&self.keys, &self.loose)
     }
 
     fn probe(
         &mut self,
+        kept: &KeptSide<Kept>,
         probe: &mut Probe,
-        booked: &mut Booked,
         cx: &Context,
     ) -> Result<Option<Table>, ExecError> {
-        let mut room = |bytes| {
-            cx.check()?;
-            cx.room(booked, bytes)
-        };
         let most = batch_rows(probe.table.width());
-        let pairs = self
-            .kept
-            .find(&probe.table, &mut probe.place, most, &mut room)?;
-        join_pairs(
-            &self.kept,
-            probe,
-            &pairs,
-            self.condition.as_mut(),
-            &self.keep,
-            cx,
-        )
+        loop {
+            let in_memory = kept.get();
+            let rows = &in_memory.rows;
+            match rows.find(&probe.table, &mut probe.place, most) {
+                Ok(pairs) => {
+                    let condition = self.condition.as_mut();
+                    return join_pairs(rows, probe, &pairs, condition, &self.keep, cx);
+                }
+                Err(wanted) => {
+                    drop(in_memory);
+                    make_index(kept, wanted, cx)?;
+                }
+            }
+        }
     }
+}
+
+fn make_index(kept: &KeptSide<Kept>, wanted: Wanted, cx: &Context) -> Result<(), ExecError> {
+    let mut in_memory = kept.get_mut();
+    let InMemory { rows, booked } = &mut *in_memory;
+    // Another thread may have made it.
+    if rows.has(wanted) {
+        return Ok(());
+    }
+    let mut room = |bytes| {
+        cx.check()?;
+        cx.room(booked, bytes)
+    };
+    rows.make(wanted, &mut room)
 }
 
 /// The pairs as rows, those that meet the condition.

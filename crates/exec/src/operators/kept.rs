@@ -5,6 +5,8 @@
 //! grouped by which loose variables they bind, and each group has a hash table for each subset of
 //! these that streaming rows have turned out to bind as well, made when first asked for.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
 use jindou_model::TermId;
 use jindou_plan::physical::Var;
 
@@ -40,7 +42,7 @@ pub(super) struct Kept {
     rows: Blocks,
     groups: Vec<Group>,
     /// Candidates that were compared so far: the work that was done.
-    tried: u64,
+    tried: AtomicU64,
 }
 
 /// Rows that all bind the variables of `mask`, and no other ones if `exact`.
@@ -72,6 +74,13 @@ pub(super) struct Place {
     candidate: Option<(usize, u32)>,
 }
 
+/// An index that is not there: of a group of rows, by these loose variables.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    group: usize,
+    mask: Mask,
+}
+
 /// Rows of the streaming table and rows kept that fit.
 #[derive(Default)]
 pub(super) struct Pairs {
@@ -86,8 +95,13 @@ impl Kept {
             loose: loose.to_vec(),
             rows: Blocks::default(),
             groups: Vec::new(),
-            tried: 0,
+            tried: AtomicU64::new(0),
         }
+    }
+
+    /// Of the same variables, without rows.
+    pub(super) fn emptied(&self) -> Self {
+        Self::new(&self.keys, &self.loose)
     }
 
     /// Takes some more rows. All must be in before pairs are asked for.
@@ -138,7 +152,7 @@ impl Kept {
     /// Candidates compared so far.
     #[cfg(test)]
     pub(super) fn tried(&self) -> u64 {
-        self.tried
+        self.tried.load(Relaxed)
     }
 
     fn group_of(&mut self, mask: Mask) -> usize {
@@ -163,18 +177,22 @@ impl Kept {
         self.groups.len() - 1
     }
 
-    /// Pairs of rows that fit, until the table is done or about `budget` candidates were tried.
+    /// Pairs of rows that fit, until the table is done, about `budget` candidates were tried, or an index is wanted
+    /// that is not there.
+    ///
+    /// # Errors
+    /// That index, where no pair was found before.
     pub(super) fn find(
-        &mut self,
+        &self,
         table: &Table,
         place: &mut Place,
         budget: usize,
-        room: Room<'_>,
-    ) -> Result<Pairs, ExecError> {
+    ) -> Result<Pairs, Wanted> {
         let mut pairs = Pairs::default();
         let mut key = Vec::new();
         // Candidates that do not fit count too, and so do keys, so that the clock is looked at.
         let mut tried = 0;
+        let mut compared = 0;
         while place.row < table.rows() && tried < budget {
             if place.group == self.groups.len() {
                 *place = Place {
@@ -184,9 +202,14 @@ impl Kept {
                 tried += 1;
                 continue;
             }
-            let (index, mut at) = match place.candidate {
-                Some(candidate) => candidate,
-                None => self.look_up(table, place, &mut key, room)?,
+            let found = match place.candidate {
+                Some(candidate) => Ok(candidate),
+                None => self.look_up(table, place, &mut key),
+            };
+            let (index, mut at) = match found {
+                Ok(candidate) => candidate,
+                Err(wanted) if pairs.kept.is_empty() => return Err(wanted),
+                Err(_) => break,
             };
             let group = &self.groups[place.group];
             while at != END && tried < budget {
@@ -196,7 +219,7 @@ impl Kept {
                     pairs.kept.push(row);
                 }
                 tried += 1;
-                self.tried += 1;
+                compared += 1;
                 at = group.indexes[index].next[at as usize - 1];
             }
             if at == END {
@@ -207,19 +230,19 @@ impl Kept {
                 place.candidate = Some((index, at));
             }
         }
+        self.tried.fetch_add(compared, Relaxed);
         Ok(pairs)
     }
 
     /// The index to use for a row in a group, and the first candidate there.
     fn look_up(
-        &mut self,
+        &self,
         table: &Table,
         place: &Place,
         key: &mut Vec<TermId>,
-        room: Room<'_>,
-    ) -> Result<(usize, u32), ExecError> {
+    ) -> Result<(usize, u32), Wanted> {
         let mask = bound(&self.loose, table, place.row) & self.groups[place.group].mask;
-        let number = self.index(place.group, mask, room)?;
+        let number = self.known_index(place.group, mask)?;
         let index = &self.groups[place.group].indexes[number];
         let value = |var| table.value(var, place.row);
         push_key(&self.keys, &self.loose, index.mask, value, key);
@@ -227,18 +250,29 @@ impl Kept {
         Ok((number, first))
     }
 
-    /// The number of a group's index by the loose variables of `mask`, made if it is not there.
-    fn index(&mut self, group: usize, mask: Mask, room: Room<'_>) -> Result<usize, ExecError> {
-        let Group { indexes, rows, .. } = &self.groups[group];
+    /// The number of a group's index by the loose variables of `mask`, or of the one that must do for it.
+    fn known_index(&self, group: usize, mask: Mask) -> Result<usize, Wanted> {
+        let Group {
+            indexes,
+            plain_only,
+            ..
+        } = &self.groups[group];
         let known = |mask| indexes.iter().position(|index: &Index| index.mask == mask);
-        if let Some(known) = known(mask) {
-            return Ok(known);
-        }
-        let is_plain = self.groups[group].plain_only || indexes.len() + 1 >= MOST_INDEXES;
-        let mut mask = if is_plain { 0 } else { mask };
-        if let Some(known) = known(mask) {
-            return Ok(known);
-        }
+        let is_plain = *plain_only || indexes.len() + 1 >= MOST_INDEXES;
+        let found = known(mask).or_else(|| is_plain.then(|| known(0)).flatten());
+        let mask = if is_plain { 0 } else { mask };
+        found.ok_or(Wanted { group, mask })
+    }
+
+    /// True if what was wanted is there by now.
+    pub(super) fn has(&self, wanted: Wanted) -> bool {
+        self.known_index(wanted.group, wanted.mask).is_ok()
+    }
+
+    /// Makes an index that was wanted, or where there is no room for it the one by the plain key.
+    pub(super) fn make(&mut self, wanted: Wanted, room: Room<'_>) -> Result<(), ExecError> {
+        let Wanted { group, mut mask } = wanted;
+        let Group { indexes, rows, .. } = &self.groups[group];
         // The first index by the plain key is booked with the rows.
         if mask != 0 || !indexes.is_empty() {
             let more = self.index_bytes(rows.len(), mask);
@@ -248,8 +282,7 @@ impl Kept {
                 self.groups[group].indexes.clear();
             }
         }
-        self.make_index(group, mask, room)?;
-        Ok(self.groups[group].indexes.len() - 1)
+        self.make_index(group, mask, room)
     }
 
     fn make_index(&mut self, group: usize, mask: Mask, room: Room<'_>) -> Result<(), ExecError> {

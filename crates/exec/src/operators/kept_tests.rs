@@ -62,9 +62,14 @@ fn hashed_within(
     let mut place = Place::default();
     let mut found = Vec::new();
     while place.row < probe.rows() {
-        let Pairs { streaming, kept } = side
-            .find(&probe, &mut place, piece, room)
-            .expect("nothing is charged");
+        let pairs = match side.find(&probe, &mut place, piece) {
+            Ok(pairs) => pairs,
+            Err(wanted) => {
+                side.make(wanted, room).expect("nothing is charged");
+                continue;
+            }
+        };
+        let Pairs { streaming, kept } = pairs;
         found.extend(streaming.into_iter().zip(kept));
     }
     found.sort_unstable();

@@ -3,9 +3,10 @@
 use jindou_model::TermId;
 use jindou_plan::physical::Var;
 
-use super::two_sided::{Probe, Side};
+use super::kept_side::KeptSide;
+use super::two_sided::{KeptRows, Probe, Side};
 use crate::ExecError;
-use crate::context::{Booked, Context};
+use crate::context::Context;
 use crate::discard::discard;
 use crate::rows::RowSet;
 use crate::spill::push_values;
@@ -18,7 +19,7 @@ const LOOKS_AT_ONCE: usize = 1 << 20;
 /// Rows that are given back at once.
 const ROWS_AT_ONCE: usize = 1 << 13;
 
-/// The right side. A row of the left side that meets one of its rows is removed.
+/// A row of the left side that meets one of the right side's rows is removed.
 pub(super) struct MinusSide {
     /// Keys, then loose variables.
     vars: Vec<Var>,
@@ -26,6 +27,13 @@ pub(super) struct MinusSide {
     keys: usize,
     /// The keys count as variables that both rows bind.
     overlaps: bool,
+}
+
+/// The right side.
+pub(super) struct MinusRows {
+    /// Keys, then loose variables.
+    vars: Vec<Var>,
+    keys: usize,
     kept: Kept,
     /// Columns of a table.
     width: usize,
@@ -98,17 +106,14 @@ impl MinusSide {
     pub(super) fn new(keys: &[Var], loose: &[Var], overlaps: bool) -> Self {
         let vars: Vec<Var> = keys.iter().chain(loose).copied().collect();
         Self {
-            kept: Kept::new(keys.len(), vars.len()),
             keys: keys.len(),
             vars,
             overlaps,
-            width: 0,
-            left: None,
         }
     }
 }
 
-impl Side for MinusSide {
+impl KeptRows for MinusRows {
     fn add(&mut self, table: &Table) {
         self.width = table.width();
         let kept = &mut self.kept;
@@ -162,13 +167,28 @@ impl Side for MinusSide {
         discard(kept, bytes);
         self.left = None;
     }
+}
+
+impl Side for MinusSide {
+    type Kept = MinusRows;
+
+    fn empty(&self) -> MinusRows {
+        MinusRows {
+            kept: Kept::new(self.keys, self.vars.len()),
+            vars: self.vars.clone(),
+            keys: self.keys,
+            width: 0,
+            left: None,
+        }
+    }
 
     fn probe(
         &mut self,
+        kept: &KeptSide<MinusRows>,
         probe: &mut Probe,
-        _booked: &mut Booked,
         cx: &Context,
     ) -> Result<Option<Table>, ExecError> {
+        let in_memory = kept.get();
         let mut values = Vec::with_capacity(self.vars.len());
         let mut looks = 0;
         for row in 0..probe.table.rows() {
@@ -176,9 +196,8 @@ impl Side for MinusSide {
                 continue;
             }
             push_values(&self.vars, &probe.table, row, &mut values);
-            probe.met[row] = self
-                .kept
-                .removes(&values, self.keys, self.overlaps, &mut looks);
+            let kept = &in_memory.rows.kept;
+            probe.met[row] = kept.removes(&values, self.keys, self.overlaps, &mut looks);
             if looks > LOOKS_AT_ONCE {
                 looks = 0;
                 cx.check()?;

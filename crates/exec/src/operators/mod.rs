@@ -7,6 +7,7 @@ mod end_counts;
 mod group;
 mod join;
 mod kept;
+mod kept_side;
 mod materialized;
 mod minus;
 mod order;
@@ -23,8 +24,9 @@ use std::sync::Arc;
 
 use jindou_plan::physical::{Node, Operator as Planned, Slot, Var};
 
+use kept_side::KeptSide;
 use partial_distinct::PartialDistinct;
-use two_sided::TwoSided;
+use two_sided::{Side, TwoSided};
 
 pub use self::materialized::MaterializedRows;
 pub(crate) use self::service::can_be_written;
@@ -37,7 +39,7 @@ use crate::table::{Table, VarSet};
 /// The operator of a node other than an exploration, of which `needed` is wanted.
 pub(crate) fn build(
     builder: &mut Builder<'_>,
-    planned: &Planned,
+    node: &Node,
     needed: &VarSet,
 ) -> Result<Boxed, ExecError> {
     let with_shared = |keys: &[Var], loose: &[Var]| {
@@ -45,7 +47,7 @@ pub(crate) fn build(
         inner.extend(keys.iter().chain(loose).copied());
         inner
     };
-    Ok(match planned {
+    Ok(match &node.operator {
         Planned::Explore { .. } => unreachable!("the builder makes explorations itself"),
         Planned::Join {
             build,
@@ -54,13 +56,10 @@ pub(crate) fn build(
             loose,
         } => {
             let inner = with_shared(keys, loose);
-            let build = builder.node(build, &inner)?;
-            let probe = builder.node(probe, &inner)?;
             let side = join::JoinSide::new(keys, loose, None, needed.clone());
-            let keep = needed.clone();
-            Box::new(TwoSided::new(
-                build, probe, side, keys, false, keep, builder.cx,
-            ))
+            let kept = kept_side(builder, (node.id, build), &inner, &side, (keys, false))?;
+            let probe = builder.node(probe, &inner)?;
+            Box::new(TwoSided::past(kept, probe, side, needed.clone()))
         }
         Planned::LeftJoin {
             left,
@@ -76,17 +75,14 @@ pub(crate) fn build(
             }
             let mut inner = needed_before(marks, &judged);
             inner.extend(keys.iter().chain(loose).copied());
-            let left = builder.node(left, &inner)?;
-            let right = builder.node(right, &inner)?;
             let condition = match condition {
                 Some(condition) => Some(join::Condition::new(builder, marks, condition, &judged)?),
                 None => None,
             };
-            let keep = needed.clone();
             let side = join::JoinSide::new(keys, loose, condition, needed.clone());
-            Box::new(TwoSided::new(
-                right, left, side, keys, true, keep, builder.cx,
-            ))
+            let kept = kept_side(builder, (node.id, right), &inner, &side, (keys, true))?;
+            let left = builder.node(left, &inner)?;
+            Box::new(TwoSided::past(kept, left, side, needed.clone()))
         }
         Planned::Minus {
             left,
@@ -96,14 +92,11 @@ pub(crate) fn build(
             overlaps,
         } => {
             let shared: VarSet = keys.iter().chain(loose).copied().collect();
-            let right = builder.node(right, &shared)?;
+            let side = minus::MinusSide::new(keys, loose, *overlaps);
+            let kept = kept_side(builder, (node.id, right), &shared, &side, (keys, true))?;
             let inner = with_shared(keys, loose);
             let left = builder.node(left, &inner)?;
-            let side = minus::MinusSide::new(keys, loose, *overlaps);
-            let keep = needed.clone();
-            Box::new(TwoSided::new(
-                right, left, side, keys, true, keep, builder.cx,
-            ))
+            Box::new(TwoSided::past(kept, left, side, needed.clone()))
         }
         Planned::Service {
             input,
@@ -200,6 +193,20 @@ pub(crate) fn build(
     })
 }
 
+/// The side of a join that is kept, one for all threads whose rows stream past it.
+fn kept_side<S: Side>(
+    builder: &mut Builder<'_>,
+    (id, node): (u32, &Node),
+    needed: &VarSet,
+    side: &S,
+    how: (&[Var], bool),
+) -> Result<Arc<KeptSide<S::Kept>>, ExecError> {
+    builder.shared(id, node, |builder| {
+        let input = builder.node(node, needed)?;
+        Ok(KeptSide::new(input, side.empty(), how, builder.cx))
+    })
+}
+
 fn distinct(builder: &mut Builder<'_>, input: &Node, needed: &VarSet) -> Result<Boxed, ExecError> {
     // Rows are compared on the columns that the projection below leaves.
     let vars = match &input.operator {
@@ -227,7 +234,7 @@ fn distinct(builder: &mut Builder<'_>, input: &Node, needed: &VarSet) -> Result<
 }
 
 /// True if the rows of a node come in the order of an ORDER BY.
-fn is_ordered(node: &Node) -> bool {
+pub(crate) fn is_ordered(node: &Node) -> bool {
     match &node.operator {
         Planned::OrderBy { .. } => true,
         Planned::Explore {

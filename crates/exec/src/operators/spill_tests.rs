@@ -2,21 +2,25 @@
 //! they do between two looks at the clock.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use jindou_model::{TermId, inline};
+use jindou_plan::Stack;
 use jindou_plan::expression::{Aggregate, AggregateFunction};
 use jindou_plan::physical::Var;
 
 use super::distinct::{Distinct, Input};
 use super::join::JoinSide;
+use super::kept_side::KeptSide;
 use super::minus::MinusSide;
 use super::sorter::{SortBy, Sorter};
-use super::two_sided::TwoSided;
+use super::two_sided::{Side, TwoSided};
 use crate::context::Context;
+use crate::exchange::{Exchange, PassOn, SharedRows, TakeRows};
 use crate::operator::{Boxed, Operator};
 use crate::table::{Table, VarSet};
 use crate::test_world::{Empty, World};
-use crate::{ExecError, TermSource};
+use crate::{ExecError, TermSource, Workers};
 
 /// Hands over tables.
 struct Tables(std::vec::IntoIter<Table>);
@@ -228,6 +232,56 @@ fn joins_and_minus_find_on_disk_what_nested_loops_find() {
                 }
                 drop(minus);
                 world.assert_clean();
+            }
+        }
+    }
+}
+
+/// What several threads join that share out the rows that stream past one kept side.
+fn joined_by_threads<S: Side + 'static>(
+    sides: impl Fn() -> S,
+    (kept, streaming): (&[Row], &[Row]),
+    (keys, left): (&[Var], bool),
+    width: usize,
+    world: &World,
+) -> Vec<Row> {
+    const THREADS: usize = 3;
+    let cx = &world.cx;
+    let rows = Arc::new(SharedRows::new(tables(width, streaming), THREADS));
+    let side = KeptSide::new(tables(width, kept), sides().empty(), (keys, left), cx);
+    let side = Arc::new(side);
+    let share = |_| {
+        let input = Box::new(TakeRows(Arc::clone(&rows)));
+        let join = TwoSided::past(Arc::clone(&side), input, sides(), all(width));
+        (Box::new(join) as Boxed, PassOn)
+    };
+    let shares = (0..THREADS).map(share).collect();
+    let workers = Arc::new(Workers::new(THREADS - 1));
+    let mut exchange = Exchange::new(shares, vec![side], Stack::plain(), (cx, &workers));
+    drain(&mut exchange, width, cx).expect("it fits on disk")
+}
+
+#[test]
+fn threads_that_share_a_kept_side_find_what_one_finds() {
+    for (keys, skewed) in [(1, false), (2, false), (1, true)] {
+        let shape = Shape { keys, loose: 0 };
+        let (kept, streaming) = shape.sides(&mut Random(keys as u64), skewed, 350);
+        let (vars, _) = shape.vars();
+        let width = shape.width();
+        let nothing: &[Row] = &[];
+        for kept in [kept.as_slice(), nothing] {
+            for (memory, left) in MEMORY.into_iter().flat_map(|m| [(m, false), (m, true)]) {
+                let world = World::new(memory);
+                let what = format!("{keys} keys, {} rows, {memory} bytes, {left}", kept.len());
+                let side = || JoinSide::new(&vars, &[], None, all(width));
+                let rows = (kept, streaming.as_slice());
+                let found = joined_by_threads(side, rows, (&vars, left), width, &world);
+                let expected = shape.joined(kept, &streaming, left);
+                assert_eq!(sorted(found), sorted(expected), "{what}");
+                let side = || MinusSide::new(&vars, &[], true);
+                let found = joined_by_threads(side, rows, (&vars, true), width, &world);
+                let expected = shape.removed(kept, &streaming);
+                assert_eq!(sorted(found), sorted(expected), "{what}");
             }
         }
     }

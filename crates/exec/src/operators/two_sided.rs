@@ -6,19 +6,22 @@
 //! is none, the kept rows of a part are taken some at a time, and for each time the part's
 //! streaming rows are read again.
 
+use std::sync::Arc;
+
 use jindou_model::TermId;
 use jindou_plan::physical::Var;
 
 use super::kept::Place;
+use super::kept_side::KeptSide;
 use crate::ExecError;
-use crate::context::{Booked, Context};
+use crate::context::Context;
 use crate::operator::{Boxed, Operator};
 use crate::rows::hash_row;
 use crate::spill::{MOST_LEVELS, Partitions, Run, RunReader, batch_rows, push_values};
 use crate::table::{Table, VarSet};
 
-/// The side that is kept in memory.
-pub(super) trait Side: Send {
+/// The rows that are kept in memory.
+pub(super) trait KeptRows: Send + Sync + 'static {
     /// Takes some more rows. All must be in before rows stream past.
     fn add(&mut self, table: &Table);
 
@@ -35,12 +38,20 @@ pub(super) trait Side: Send {
 
     /// Lets go of all rows.
     fn clear(&mut self);
+}
+
+/// What becomes of the rows that stream past.
+pub(super) trait Side: Send {
+    type Kept: KeptRows;
+
+    /// What keeps no row yet.
+    fn empty(&self) -> Self::Kept;
 
     /// Goes on with a table of the streaming side; gives what was joined.
     fn probe(
         &mut self,
+        kept: &KeptSide<Self::Kept>,
         probe: &mut Probe,
-        booked: &mut Booked,
         cx: &Context,
     ) -> Result<Option<Table>, ExecError>;
 }
@@ -64,14 +75,10 @@ impl Probe {
 }
 
 /// Joins two sides.
-pub(super) struct TwoSided<S> {
-    kept_input: Boxed,
+pub(super) struct TwoSided<S: Side> {
+    kept: Arc<KeptSide<S::Kept>>,
     input: Boxed,
     side: S,
-    booked: Booked,
-    keys: Vec<Var>,
-    /// Rows of the streaming side that meet nothing are handed over too.
-    left: bool,
     keep: VarSet,
     phase: Phase,
 }
@@ -117,6 +124,7 @@ struct Current {
 }
 
 impl<S: Side> TwoSided<S> {
+    /// Rows of `input` that meet nothing are handed over too if it is a `left` join.
     pub(super) fn new(
         kept_input: Boxed,
         input: Boxed,
@@ -126,13 +134,16 @@ impl<S: Side> TwoSided<S> {
         keep: VarSet,
         cx: &Context,
     ) -> Self {
+        let kept = KeptSide::new(kept_input, side.empty(), (keys, left), cx);
+        Self::past(Arc::new(kept), input, side, keep)
+    }
+
+    /// Of rows that stream past those of a side that others may read as well.
+    pub(super) fn past(kept: Arc<KeptSide<S::Kept>>, input: Boxed, side: S, keep: VarSet) -> Self {
         Self {
-            kept_input,
+            kept,
             input,
             side,
-            booked: cx.spilling(),
-            keys: keys.to_vec(),
-            left,
             keep,
             phase: Phase::Start,
         }
@@ -140,61 +151,32 @@ impl<S: Side> TwoSided<S> {
 
     /// Reads the kept side, into memory if it fits there.
     fn start(&mut self, cx: &Context) -> Result<Phase, ExecError> {
-        while let Some(table) = self.kept_input.next(cx)? {
-            cx.check()?;
-            if !self.takes(&table, cx)? {
-                let on_disk = self.put_on_disk(table, cx)?;
-                return Ok(Phase::OnDisk(Box::new(on_disk)));
-            }
-        }
-        Ok(Phase::InMemory(None))
-    }
-
-    /// Takes more rows of the kept side, if there is room for them.
-    fn takes(&mut self, table: &Table, cx: &Context) -> Result<bool, ExecError> {
-        let fits =
-            !self.side.is_full(table) && cx.room(&mut self.booked, self.side.bytes_with(table))?;
-        if fits {
-            self.side.add(table);
-        }
-        Ok(fits)
-    }
-
-    /// Puts both sides into parts.
-    fn put_on_disk(&mut self, first: Table, cx: &Context) -> Result<OnDisk, ExecError> {
-        let rows = batch_rows(cx, first.width());
-        let mut kept = Partitions::new(cx, 0, rows)?;
-        let mut put = |table: &Table| {
-            cx.check()?;
-            put_into_parts(&mut kept, &self.keys, table)
+        self.kept.read(cx)?;
+        let Some(kept) = self.kept.take_parts() else {
+            return Ok(Phase::InMemory(None));
         };
-        while let Some(table) = self.side.pop() {
-            put(&table)?;
-        }
-        put(&first)?;
-        while let Some(table) = self.kept_input.next(cx)? {
-            put(&table)?;
-        }
-        self.side.clear();
-        cx.room(&mut self.booked, 0)?;
-        let kept = kept.finish()?;
-        let mut streaming = Partitions::new(cx, 0, rows)?;
+        let mut streaming: Option<Partitions> = None;
         while let Some(table) = self.input.next(cx)? {
             cx.check()?;
-            put_into_parts(&mut streaming, &self.keys, &table)?;
+            let parts = match &mut streaming {
+                Some(parts) => parts,
+                None => streaming.insert(Partitions::new(cx, 0, batch_rows(cx, table.width()))?),
+            };
+            put_into_parts(parts, &self.kept.keys, &table)?;
         }
         let mut on_disk = OnDisk::default();
-        on_disk.push(kept, streaming.finish()?, 1, self.left);
-        Ok(on_disk)
+        if let Some(streaming) = streaming {
+            on_disk.push(kept, streaming.finish()?, 1, self.kept.left);
+        }
+        Ok(Phase::OnDisk(Box::new(on_disk)))
     }
 
     /// Begins with the next part; false at the end.
     fn next_part(&mut self, on_disk: &mut OnDisk, cx: &Context) -> Result<bool, ExecError> {
         while let Some(part) = on_disk.parts.pop() {
-            self.side.clear();
-            cx.room(&mut self.booked, 0)?;
+            self.kept.clear(cx)?;
             let mut kept = part.kept.reader();
-            let waiting = self.take_rows(None, &mut kept, cx)?;
+            let waiting = self.kept.take_rows(None, &mut kept, cx)?;
             if waiting.is_some() && part.level < MOST_LEVELS && !part.is_stuck {
                 self.divide(&part, on_disk, cx)?;
                 continue;
@@ -215,33 +197,9 @@ impl<S: Side> TwoSided<S> {
         Ok(false)
     }
 
-    /// Takes as many kept rows as fit, one table at least; gives the first table that does not.
-    fn take_rows(
-        &mut self,
-        first: Option<Table>,
-        rest: &mut RunReader,
-        cx: &Context,
-    ) -> Result<Option<Table>, ExecError> {
-        let mut next = match first {
-            Some(table) => Some(table),
-            None => rest.next(cx)?,
-        };
-        while let Some(table) = next {
-            if !self.takes(&table, cx)? {
-                if !self.side.is_empty() {
-                    return Ok(Some(table));
-                }
-                self.side.add(&table);
-            }
-            next = rest.next(cx)?;
-        }
-        Ok(None)
-    }
-
     /// Puts the rows of a part into smaller parts.
     fn divide(&mut self, part: &Part, on_disk: &mut OnDisk, cx: &Context) -> Result<(), ExecError> {
-        self.side.clear();
-        cx.room(&mut self.booked, 0)?;
+        self.kept.clear(cx)?;
         let mut sides = Vec::with_capacity(2);
         for run in [&part.kept, &part.streaming] {
             let mut reader = run.reader();
@@ -255,7 +213,7 @@ impl<S: Side> TwoSided<S> {
                         batch_rows(cx, table.width()),
                     )?),
                 };
-                put_into_parts(parts, &self.keys, &table)?;
+                put_into_parts(parts, &self.kept.keys, &table)?;
             }
             match parts {
                 Some(parts) => sides.push(parts.finish()?),
@@ -264,7 +222,7 @@ impl<S: Side> TwoSided<S> {
             }
         }
         if let (Some(streaming), Some(kept)) = (sides.pop(), sides.pop()) {
-            on_disk.push(kept, streaming, part.level + 1, self.left);
+            on_disk.push(kept, streaming, part.level + 1, self.kept.left);
         }
         Ok(())
     }
@@ -284,14 +242,14 @@ impl<S: Side> TwoSided<S> {
                     }
                 },
             };
-            let joined = self.side.probe(&mut probe, &mut self.booked, cx)?;
+            let joined = self.side.probe(&self.kept, &mut probe, cx)?;
             let rest = if probe.place.row < probe.table.rows() {
                 current.probe = Some(probe);
                 None
             } else {
                 let is_last = current.waiting.is_none();
                 current.end_probe(&probe);
-                (self.left && is_last)
+                (self.kept.left && is_last)
                     .then(|| unmet(probe, &self.keep))
                     .flatten()
             };
@@ -303,10 +261,9 @@ impl<S: Side> TwoSided<S> {
 
     /// Lets the streaming rows of a part pass the next of its kept rows.
     fn next_rows(&mut self, current: &mut Current, cx: &Context) -> Result<(), ExecError> {
-        self.side.clear();
-        cx.room(&mut self.booked, 0)?;
+        self.kept.clear(cx)?;
         let first = current.waiting.take();
-        current.waiting = self.take_rows(first, &mut current.kept, cx)?;
+        current.waiting = self.kept.take_rows(first, &mut current.kept, cx)?;
         current.reader = current.streaming.reader();
         current.before = 0;
         Ok(())
@@ -317,7 +274,7 @@ impl<S: Side> TwoSided<S> {
         current: &mut Option<Probe>,
         cx: &Context,
     ) -> Result<Option<Table>, ExecError> {
-        if self.side.is_empty() && !self.left {
+        if self.kept.meets_nothing() {
             // Nothing streaming can find anything.
             return Ok(None);
         }
@@ -330,11 +287,11 @@ impl<S: Side> TwoSided<S> {
                     None => return Ok(None),
                 },
             };
-            let joined = self.side.probe(&mut probe, &mut self.booked, cx)?;
+            let joined = self.side.probe(&self.kept, &mut probe, cx)?;
             let rest = if probe.place.row < probe.table.rows() {
                 *current = Some(probe);
                 None
-            } else if self.left {
+            } else if self.kept.left {
                 unmet(probe, &self.keep)
             } else {
                 None
@@ -358,8 +315,7 @@ impl<S: Side> TwoSided<S> {
                 on_disk.current = None;
             }
             if !self.next_part(on_disk, cx)? {
-                self.side.clear();
-                cx.room(&mut self.booked, 0)?;
+                self.kept.clear(cx)?;
                 return Ok(None);
             }
         }
@@ -410,7 +366,11 @@ impl Current {
     }
 }
 
-fn put_into_parts(parts: &mut Partitions, keys: &[Var], table: &Table) -> Result<(), ExecError> {
+pub(super) fn put_into_parts(
+    parts: &mut Partitions,
+    keys: &[Var],
+    table: &Table,
+) -> Result<(), ExecError> {
     let mut values: Vec<TermId> = Vec::with_capacity(keys.len());
     parts.push(table, 0..table.rows() as u32, |row| {
         push_values(keys, table, row, &mut values);

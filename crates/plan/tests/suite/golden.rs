@@ -25,7 +25,7 @@ fn plans_are_as_written() {
     for query in names {
         let text = read(&query);
         let planned = plan(&text, None, None, &toy).expect("a plan");
-        let shown = explain(&planned, &|id| match &planned.constants[id.index()] {
+        let shown = explain(&planned, &[], &|id| match &planned.constants[id.index()] {
             Constant::Fixed(term) => term.clone(),
             other => panic!("{other:?} without a cache"),
         })
@@ -46,7 +46,9 @@ fn what_is_nested_deep_is_shown_in_space_linear_in_it() {
         let text = format!("ASK {{ {} }}", "SERVICE<a:>{}".repeat(services));
         let planned = plan(&text, None, None, &crate::common::Flat).expect("a plan");
         let term = oxrdf::Term::from(oxrdf::NamedNode::new_unchecked("a:"));
-        explain(&planned, &|_| term.clone()).expect("a stack").len()
+        explain(&planned, &[], &|_| term.clone())
+            .expect("a stack")
+            .len()
     };
     let (one, two) = (shown(1000), shown(2000));
     assert!(two * 10 <= one * 22, "{one} and {two} bytes");

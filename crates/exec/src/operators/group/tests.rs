@@ -116,7 +116,7 @@ fn groups(
             let shares = (0..threads).map(|_| (Box::new(source.clone()) as Boxed, partial()));
             let workers = Arc::new(Workers::new(threads - 1));
             let around = (cx, &workers);
-            let exchange = Exchange::new(shares.collect(), Stack::plain(), around);
+            let exchange = Exchange::new(shares.collect(), Vec::new(), Stack::plain(), around);
             Input::Exchange(Box::new(exchange))
         }
     };

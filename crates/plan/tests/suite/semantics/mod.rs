@@ -76,7 +76,7 @@ fn plans_answer_as_the_algebra_defines() {
                 found,
                 wanted,
                 "seed {seed}\n{text}\n{quads:#?}\n{}",
-                jindou_plan::explain(&planned, &|id| match &planned.constants[id.index()] {
+                jindou_plan::explain(&planned, &[], &|id| match &planned.constants[id.index()] {
                     Constant::Fixed(term) => term.clone(),
                     other => panic!("{other:?}"),
                 })
