@@ -33,8 +33,8 @@ use crate::spill::SpillArguments;
 use crate::stream_args::{ServerArguments, StreamCommand};
 use crate::values::{
     Prefix, parse_address, parse_context, parse_cors_origin, parse_count, parse_duration,
-    parse_format, parse_graph_format, parse_iri, parse_prefix, parse_public_url, parse_role,
-    parse_seconds, parse_stream_rate, parse_user_name,
+    parse_format, parse_graph_format, parse_iri, parse_memory, parse_prefix, parse_public_url,
+    parse_role, parse_seconds, parse_stream_rate, parse_user_name,
 };
 
 const EXAMPLES: &str = "\
@@ -361,6 +361,7 @@ Examples:
   zcat dump.gz | jindou load --location store --format nt -
   jindou load --location store --graph http://example.org/g data.ttl
   jindou load --location store data/ 'more/*.ttl.gz'
+  jindou load --location store --memory 6GiB dump.nq.gz              of more data than memory
   jindou load --location part --peers nodes.toml --node a data.nt    at node a, and so on at the others
 
 Files may end in .nt .nq .ttl .trig .rdf .jsonld and others, and in .gz .zst .bz2 after that; one
@@ -393,6 +394,17 @@ pub(crate) struct LoadArguments {
         allow_negative_numbers = true
     )]
     pub(crate) threads: Option<NonZeroUsize>,
+    /// Memory the load may take, as in 6GiB; what is more waits in files in the folder of the store, which may
+    /// be several times as large as the store. For a store that has nothing yet [default: as much as the data
+    /// needs, 60 bytes a triple or more]
+    #[arg(
+        long,
+        value_name = "BYTES",
+        value_parser = parse_memory,
+        allow_negative_numbers = true,
+        conflicts_with = "peers"
+    )]
+    pub(crate) memory: Option<u64>,
     #[command(flatten)]
     pub(crate) together: TogetherArguments,
 }

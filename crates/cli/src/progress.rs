@@ -43,6 +43,9 @@ impl Watch {
                 Some(total) => (quads, Some(total)),
                 None => (read, progress.bytes_total()),
             };
+            if let Some(step) = progress.step() {
+                return (done, total, format!("{} triples; {step}", thousands(quads)));
+            }
             if total.is_some_and(|total| done >= total) {
                 return (
                     done,

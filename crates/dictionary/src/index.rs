@@ -205,7 +205,56 @@ pub(crate) fn fill(bytes: &mut [u8], parts: Parts, wide: bool, runs: &[Sorted]) 
             homeless
         })
         .collect();
-    for (hash, id) in homeless.into_iter().flatten() {
+    place_homeless(bytes, parts, wide, homeless.into_iter().flatten());
+}
+
+/// An index whose strings come one by one, in the order of their ids: the same bytes as [`fill`] makes.
+pub(crate) struct Filling {
+    bytes: Vec<u8>,
+    parts: Parts,
+    wide: bool,
+    /// By part, what found no room up to its end.
+    homeless: Vec<Vec<(u64, u64)>>,
+}
+
+impl Filling {
+    pub(crate) fn new(parts: Parts, wide: bool) -> Self {
+        Self {
+            bytes: vec![0; parts.buckets * bucket_bytes(wide)],
+            parts,
+            wide,
+            homeless: vec![Vec::new(); parts.count()],
+        }
+    }
+
+    pub(crate) fn put(&mut self, hash: u64, id: u64) {
+        let part = self.parts.of(hash);
+        let part_bytes = bucket_bytes(self.wide) << self.parts.shift;
+        let begin = part * part_bytes;
+        let end = self.bytes.len().min(begin + part_bytes);
+        let first = home(hash, self.parts.buckets) - (part << self.parts.shift);
+        let buckets = &mut self.bytes[begin..end];
+        if !insert(buckets, self.wide, first, tag(hash), id) {
+            self.homeless[part].push((hash, id));
+        }
+    }
+
+    /// The buckets.
+    pub(crate) fn finish(mut self) -> Vec<u8> {
+        let homeless = self.homeless.into_iter().flatten();
+        place_homeless(&mut self.bytes, self.parts, self.wide, homeless);
+        self.bytes
+    }
+}
+
+/// Puts strings that found no room up to the end of their part wherever there is some.
+fn place_homeless(
+    bytes: &mut [u8],
+    parts: Parts,
+    wide: bool,
+    homeless: impl Iterator<Item = (u64, u64)>,
+) {
+    for (hash, id) in homeless {
         let first = home(hash, parts.buckets);
         let placed =
             insert(bytes, wide, first, tag(hash), id) || insert(bytes, wide, 0, tag(hash), id);

@@ -28,6 +28,7 @@ mod number_set;
 mod numbers;
 mod residues;
 mod table;
+mod table_writer;
 mod term_decoder;
 mod term_table;
 
@@ -38,6 +39,7 @@ pub use hash_index::HashIndex;
 pub use interner::Interner;
 pub use residues::Residues;
 pub use table::StringTable;
+pub use table_writer::{TableFrame, TableWriter};
 pub use term_decoder::TermDecoder;
 pub use term_table::TermTable;
 

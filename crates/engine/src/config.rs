@@ -131,6 +131,10 @@ pub struct Config {
     pub load_addresses: AddressPolicy,
     /// Bytes that a document of the web may have, as it is sent. Default: 4 GiB.
     pub load_response_bytes: u64,
+    /// Bytes of memory that the first load of a store in a folder may take, those of the process included: what is
+    /// more goes to a folder within the store's meanwhile. Other loads are refused then
+    /// ([`EngineError::BoundedLoad`](crate::EngineError::BoundedLoad)). Default: no bound.
+    pub load_memory_bytes: Option<u64>,
     /// Which endpoints SERVICE may call. Default: any.
     pub services: AddressPolicy,
     /// Time that one call of an endpoint may take, and never more than its query has left.
@@ -347,6 +351,7 @@ impl Default for Config {
             load: LoadPolicy::default(),
             load_addresses: AddressPolicy::Any,
             load_response_bytes: 4 << 30,
+            load_memory_bytes: None,
             services: AddressPolicy::Any,
             service_timeout: Duration::from_secs(30),
             service_connect_timeout: Duration::from_secs(10),

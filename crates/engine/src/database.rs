@@ -22,6 +22,7 @@ use crate::deadline::Deadline;
 use crate::graph::StoredGraph;
 use crate::health::Failure;
 use crate::load::{self, LoadReport};
+use crate::load_within;
 use crate::merge::{Signal, Trouble, Which};
 use crate::prefixes::{self, Prefixes};
 use crate::query::{QueryResults, Running};
@@ -287,7 +288,13 @@ impl Database {
             let report = database.load(sources, options, progress)?;
             return Ok((database, report));
         }
-        let (base, report, declared) = load::base_of(sources, options, progress)?;
+        let (base, report, declared) = match config.load_memory_bytes {
+            None => load::base_of(sources, options, progress)?,
+            Some(bytes) => {
+                let what = (sources, options, progress);
+                load_within::base_within(&directory, &config.durability, bytes, what)?
+            }
+        };
         let base = base.with_union(config.union_default_graph);
         // What is made current after this has them.
         prefixes::write_first(&directory, &declared)?;

@@ -348,6 +348,15 @@ pub enum EngineError {
         /// What they may hold.
         limit_bytes: u64,
     },
+    /// A load that is to keep within a given memory would not fill an empty store.
+    #[error(
+        "the memory of a load can be bounded (--memory) where it fills an empty store in a folder, and {reason}; \
+         load without the bound, or into a new folder"
+    )]
+    BoundedLoad {
+        /// What this is instead.
+        reason: &'static str,
+    },
     /// The address at which a node meets others cannot be had.
     #[error("other nodes cannot be met at {address}: {source}")]
     NodeAddress {

@@ -42,6 +42,7 @@ mod large_document;
 mod load;
 #[cfg(target_os = "linux")]
 mod load_part;
+mod load_within;
 mod merge;
 mod onto;
 mod page;

@@ -174,6 +174,8 @@ impl Database {
     /// # Errors
     /// [`EngineError::Cluster`] for a copy that follows another store, and [`EngineError::LoadBeyondPool`] for what a
     /// transaction takes more memory for than there is;
+    /// [`EngineError::BoundedLoad`] with [`Config::load_memory_bytes`](crate::Config::load_memory_bytes), unless
+    /// an empty store in a folder is filled;
     /// [`EngineError::Busy`] if something else was under way for all that time, or as an update for
     /// what is committed as one; the first bad statement with its file, line and column; what the
     /// operating system says. The graph is then as it was. With [`LoadOptions::lenient`] bad statements are skipped and
@@ -185,6 +187,9 @@ impl Database {
         progress: &Progress,
     ) -> Result<LoadReport, EngineError> {
         let inner = self.inner();
+        if let Some(bytes) = inner.config.load_memory_bytes {
+            return self.load_within(bytes, sources, options, progress);
+        }
         let mut options = options.clone();
         // Blank nodes of transactions that come while files are read must not be called as its own.
         options.blank_scope_start = inner

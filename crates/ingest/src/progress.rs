@@ -18,6 +18,7 @@ struct Counters {
     quads: AtomicU64,
     sources_done: AtomicU64,
     current: Mutex<Option<Arc<str>>>,
+    step: Mutex<Option<Arc<str>>>,
 }
 
 impl Default for Counters {
@@ -28,6 +29,7 @@ impl Default for Counters {
             quads: AtomicU64::new(0),
             sources_done: AtomicU64::new(0),
             current: Mutex::new(None),
+            step: Mutex::new(None),
         }
     }
 }
@@ -61,6 +63,19 @@ impl Progress {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+
+    /// What whoever asked for the load makes of the quads, once all sources are read; `None` before
+    /// that, or where it does not say.
+    pub fn step(&self) -> Option<Arc<str>> {
+        let step = self.0.step.lock().unwrap_or_else(PoisonError::into_inner);
+        step.clone()
+    }
+
+    /// Says what is made of the quads, which have all come.
+    pub fn set_step(&self, step: String) {
+        let mut current = self.0.step.lock().unwrap_or_else(PoisonError::into_inner);
+        *current = Some(step.into());
     }
 
     pub(crate) fn set_total(&self, total: Option<u64>) {

@@ -63,6 +63,8 @@ pub(crate) struct BaseFiles {
     checksums: BTreeMap<u64, u64>,
     /// By number; 0 is that of the base itself.
     mapped: BTreeMap<u64, Mapped>,
+    /// It was made in a bounded memory: what is read of files that it is written to is let go of.
+    pub(crate) is_bounded: bool,
 }
 
 impl BaseFiles {
@@ -347,6 +349,7 @@ impl Directory {
             checksums: &files.checksums,
             mapped: BTreeMap::new(),
             is_of_node: image.kind() == KIND_PART_OF_NODE,
+            is_bounded: known.is_some_and(|known| known.files.is_bounded),
         };
         let vertices = reader.tables(0, &files.tables[0], &ends[0])?;
         let literals = reader.tables(1, &files.tables[1], &ends[1])?;
@@ -509,12 +512,12 @@ fn read_index(image: &mut ImageReader) -> Result<HashIndex, StoreError> {
 }
 
 /// The segments of all predicates by layer and direction, and the graphs of their edges.
-type ByLayer = ([Segments; 2], Vec<Arc<PredicateGraphs>>);
+pub(crate) type ByLayer = ([Segments; 2], Vec<Arc<PredicateGraphs>>);
 
 /// Segments by direction and predicate.
-type Segments = [Vec<Option<Segment>>; 2];
+pub(crate) type Segments = [Vec<Option<Segment>>; 2];
 
-fn by_layer(edges: Vec<PredicateEdges>) -> ByLayer {
+pub(crate) fn by_layer(edges: Vec<PredicateEdges>) -> ByLayer {
     let mut all = ByLayer::default();
     for PredicateEdges {
         segments, graphs, ..
@@ -537,6 +540,8 @@ struct PartReader<'a> {
     known: Option<&'a Base>,
     checksums: &'a BTreeMap<u64, u64>,
     mapped: BTreeMap<u64, Mapped>,
+    /// Memory that files were read into is given back.
+    is_bounded: bool,
     /// The base is the part of a node: all tables but the first, which is empty, have an index.
     is_of_node: bool,
 }
@@ -551,7 +556,11 @@ impl PartReader<'_> {
     }
 
     fn open(&mut self, number: u64, name: &str, kind: u64) -> Result<ImageReader, StoreError> {
-        let image = ImageReader::open(&self.directory.path().join(name), kind)?;
+        let path = self.directory.path().join(name);
+        let image = match self.is_bounded {
+            true => ImageReader::open_and_let_go(&path, kind)?,
+            false => ImageReader::open(&path, kind)?,
+        };
         if self.checksums.get(&number) != Some(&image.checksum()) {
             return Err(image.corrupt("it is not the file that its base names"));
         }
@@ -624,6 +633,9 @@ impl PartReader<'_> {
                 if is_wanted {
                     all[predicate] = edges;
                 }
+            }
+            if self.is_bounded {
+                image.file().1.let_go();
             }
             if !wanted.is_empty() {
                 return Err(image.corrupt("a predicate that the base has in it is missing"));

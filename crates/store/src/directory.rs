@@ -14,7 +14,9 @@
 //! that only read lock nothing: what they have mapped stays when its name goes, and where a name went
 //! before they had it they begin anew (see `DurableStore::read`). `streams/` has
 //! the streams and the continuous queries, of which no other file knows (see `side_log`); `PREFIXES` has
-//! names for the beginnings of IRIs (see `prefix_file`).
+//! names for the beginnings of IRIs (see `prefix_file`). `.jindou-loading/` has what a first load that keeps within
+//! a given memory puts on disk meanwhile (see `bulk::spilled`), and is no part of the store: it goes with the
+//! load or, where that was killed, when the directory is locked the next time to write it.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
@@ -38,6 +40,8 @@ use crate::side_log::SideLog;
 const CURRENT: &str = "CURRENT";
 const CURRENT_NEW: &str = "CURRENT.new";
 const LOCK: &str = "LOCK";
+/// The folder of what a load puts on disk that keeps within a given memory: see `bulk::spilled`.
+pub(crate) const SCRATCH: &str = ".jindou-loading";
 
 /// What a file holds, as its header says.
 const KIND_CHANGES: u64 = 3;
@@ -298,9 +302,12 @@ impl Directory {
             if !files_of_a_store(path)?.is_empty() {
                 return Err(no_current(path));
             }
+            // What is called so and was not locked is not ours.
+            let may_be_left = path.join(LOCK).is_file();
             for entry in fs::read_dir(path).map_err(failed)? {
                 let name = entry.map_err(failed)?.file_name();
-                if name != LOCK && name != CURRENT_NEW {
+                let is_left = may_be_left && name == SCRATCH;
+                if name != LOCK && name != CURRENT_NEW && !is_left {
                     return Err(StoreError::NotEmpty {
                         path: path.to_owned(),
                     });
@@ -309,6 +316,7 @@ impl Directory {
         }
         let mut directory = Self::lock(path)?;
         directory.made.folders = folders;
+        directory.remove_scratch();
         Ok(directory)
     }
 
@@ -480,6 +488,12 @@ impl Directory {
         for name in names.iter().filter(|name| in_use.is_leftover(name)) {
             let _ = self.storage.remove(name);
         }
+    }
+
+    /// Removes what a load has put on disk whose process was killed. What cannot be removed costs
+    /// space only.
+    pub(crate) fn remove_scratch(&self) {
+        let _ = fs::remove_dir_all(self.path.join(SCRATCH));
     }
 
     /// Writes the bytes of a checkpoint that is not current.

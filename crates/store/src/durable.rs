@@ -212,6 +212,7 @@ impl DurableStore {
         // Not before it is known that what is current is whole; and before the log may need room.
         let numbers = snapshot.base().files.numbers();
         directory.remove_leftovers(&InUse::base(current, numbers.clone()));
+        directory.remove_scratch();
         let history = History::read(&directory)?.unwrap_or_default();
         let most = history.most();
         let mut replay = Replay::new(snapshot);

@@ -86,6 +86,18 @@ pub enum StoreError {
         /// What it says.
         reason: String,
     },
+    /// A load that keeps within a given memory would need more.
+    #[error(
+        "{what} take {needed_bytes} bytes of memory, and the load may take {limit_bytes}; give it more"
+    )]
+    LoadMemory {
+        /// What takes it.
+        what: String,
+        /// What that takes.
+        needed_bytes: u64,
+        /// What there is.
+        limit_bytes: u64,
+    },
     /// More terms than ids.
     #[error("too many distinct terms: {reason}")]
     TooLarge {

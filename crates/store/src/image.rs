@@ -28,6 +28,9 @@ const HEADER_BYTES: usize = HEADER_WORDS * 8;
 /// Arrays begin at cache lines.
 const ARRAY_ALIGNMENT: usize = 64;
 
+/// Bytes that are read of a mapped file at once.
+const PIECE_BYTES: usize = 16 << 20;
+
 /// Memory of so many bytes, for what is to be read by others too.
 pub(crate) type Allocate<'a> = dyn Fn(usize) -> Result<RegionBuilder, FabricError> + 'a;
 
@@ -66,6 +69,13 @@ impl ImageWriter {
     ) -> Result<u64, StoreError> {
         self.words.push(MAGIC);
         write_file(storage, name, |writer| self.write_to(writer, kind))
+    }
+
+    /// Writes what is in the file, which is to be read back by this process alone.
+    pub(crate) fn write_unsynced(mut self, writer: &mut dyn Write, kind: u64) -> io::Result<()> {
+        self.words.push(MAGIC);
+        self.write_to(writer, kind)?;
+        writer.flush()
     }
 
     /// As [`ImageWriter::in_memory_of`], in memory of this process.
@@ -107,7 +117,10 @@ impl ImageWriter {
         let words: &[u8] = bytemuck::cast_slice(&self.words);
         let mut hasher = Xxh3::new();
         for region in &self.regions {
-            hasher.update(region);
+            in_pieces(region, |piece| {
+                hasher.update(piece);
+                Ok(())
+            })?;
             hasher.update(padding(region.len()));
         }
         hasher.update(words);
@@ -125,12 +138,32 @@ impl ImageWriter {
         header[7] = header_checksum(&header);
         writer.write_all(bytemuck::cast_slice(&header))?;
         for region in &self.regions {
-            writer.write_all(region)?;
+            in_pieces(region, |piece| writer.write_all(piece))?;
             writer.write_all(padding(region.len()))?;
         }
         writer.write_all(words)?;
         Ok(checksum)
     }
+}
+
+/// Calls `each` with the bytes of a region, piece by piece. Of one that lies in another file, each piece is
+/// let go of: a base that was made in a bounded memory is written in it, too.
+fn in_pieces(region: &Region, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+    for piece in region.chunks(PIECE_BYTES) {
+        each(piece)?;
+        region.let_go();
+    }
+    Ok(())
+}
+
+/// The checksum of a mapped file, which is let go of piece by piece.
+fn checksum_in_pieces(body: &Region) -> u64 {
+    let mut hasher = Xxh3::new();
+    for piece in body.chunks(PIECE_BYTES) {
+        hasher.update(piece);
+        body.let_go();
+    }
+    hasher.digest()
 }
 
 fn padding(length: usize) -> &'static [u8] {
@@ -174,8 +207,21 @@ impl ImageReader {
         Self::open_one_of(path, &[kind])
     }
 
+    /// As [`ImageReader::open`], and holds only a piece of the file in memory.
+    pub(crate) fn open_and_let_go(path: &Path, kind: u64) -> Result<Self, StoreError> {
+        Self::map(path, &[kind], checksum_in_pieces)
+    }
+
     /// As [`ImageReader::open`], of a file that may be of one of some kinds.
     pub(crate) fn open_one_of(path: &Path, kinds: &[u64]) -> Result<Self, StoreError> {
+        Self::map(path, kinds, |body| xxh3_64(body))
+    }
+
+    fn map(
+        path: &Path,
+        kinds: &[u64],
+        checksum_of: impl Fn(&Region) -> u64,
+    ) -> Result<Self, StoreError> {
         let failed = |source: io::Error| StoreError::Io {
             path: path.to_owned(),
             source,
@@ -228,7 +274,7 @@ impl ImageReader {
                 map.len()
             )));
         }
-        if xxh3_64(&map[HEADER_BYTES..]) != checksum {
+        if checksum_of(&map.slice(HEADER_BYTES..map.len())) != checksum {
             return Err(corrupt("its checksum is wrong"));
         }
         let border = HEADER_BYTES + end as usize;

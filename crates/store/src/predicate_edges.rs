@@ -33,6 +33,26 @@ impl PredicateEdges {
         }
     }
 
+    /// Edges by layer and direction, and the graphs of those of the named layer, which are so many;
+    /// of `rdf:type` too, which has no segments.
+    pub(crate) fn new(
+        segments: [[Option<Segment>; 2]; 2],
+        graphs: PredicateGraphs,
+        named: u64,
+    ) -> Self {
+        Self {
+            segments,
+            graphs: Arc::new(graphs),
+            named,
+        }
+    }
+
+    /// Bytes of its arrays.
+    pub(crate) fn bytes(&self) -> usize {
+        let segments = self.segments.iter().flatten().flatten();
+        segments.map(Segment::bytes).sum::<usize>() + self.graphs.bytes()
+    }
+
     /// Where one of its arrays lies.
     pub(crate) fn region(&self) -> &Region {
         let segment = self.segments.iter().flatten().flatten().next();

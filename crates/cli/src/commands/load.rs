@@ -19,6 +19,7 @@ pub(crate) fn run(arguments: LoadArguments) -> anyhow::Result<()> {
     }
     let mut config = Config::default();
     config.union_default_graph = arguments.union_default_graph;
+    config.load_memory_bytes = arguments.memory;
     open::create(&arguments.location, sources, &options, config)?;
     Ok(())
 }

@@ -621,3 +621,38 @@ fn a_small_load_into_a_large_store_writes_what_it_brings() {
     );
     assert!(String::from_utf8(count).unwrap().contains("200010"));
 }
+
+#[test]
+fn a_load_with_little_memory_makes_the_same_store_and_refuses_what_it_cannot() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut text = String::new();
+    for n in 0..80_000 {
+        let graph = if n % 5 == 0 { " <http://e/g>" } else { "" };
+        text += &format!(
+            "<http://example.org/person/number/{}> <http://e/p{}> \"the name {n}\"{graph} .\n",
+            n / 3,
+            n % 3
+        );
+    }
+    std::fs::write(folder.path().join("data.nq"), text).unwrap();
+    let load = |location: &'static str, more: &[&'static str]| {
+        let mut arguments = vec!["load", "--location", location, "--threads", "1"];
+        arguments.extend_from_slice(more);
+        arguments.push("data.nq");
+        arguments
+    };
+    run(folder.path(), &load("free", &[]));
+    let bounded = load("bounded", &["--memory", "48MiB"]);
+    run(folder.path(), &bounded);
+    assert_eq!(
+        names(&folder.path().join("bounded")),
+        names(&folder.path().join("free"))
+    );
+    let dump = |location| run(folder.path(), &["dump", "--location", location]);
+    assert!(dump("bounded") == dump("free"), "in the same order, too");
+    run(folder.path(), &["verify", "--location", "bounded"]);
+    refused(folder.path(), &bounded, &["--memory", "has data already"]);
+    let small = load("small", &["--memory", "2MiB"]);
+    refused(folder.path(), &small, &["50331648 bytes of memory"]);
+    assert!(!folder.path().join("small").exists());
+}

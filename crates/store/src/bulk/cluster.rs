@@ -213,7 +213,11 @@ fn walk_types<'a>(
     classes.into_iter().map(|(_, class)| class).collect()
 }
 
-fn number_clusters(trie: &Trie, mut place: Vec<u32>, classes: [&[u64]; 2]) -> Clustering {
+pub(super) fn number_clusters(
+    trie: &Trie,
+    mut place: Vec<u32>,
+    classes: [&[u64]; 2],
+) -> Clustering {
     let found = trie.paths(&place);
     trie.number(&mut place, found.iter().map(|(_, node)| *node).zip(0..));
     Clustering {

@@ -42,6 +42,41 @@ pub(crate) struct SetCounts {
 }
 
 impl SetCounts {
+    /// Those of no edges, of so many sets.
+    pub(crate) fn none(sets: usize) -> Self {
+        Self {
+            edges: [vec![Vec::new(); sets], vec![Vec::new(); sets]],
+            pairs: Vec::new(),
+        }
+    }
+
+    /// Adds the segments of the next predicate.
+    ///
+    /// Costs a scan of both.
+    pub(crate) fn add(
+        &mut self,
+        predicate: PredicateId,
+        [out, incoming]: &[Option<Segment>; 2],
+        stretches: &Stretches,
+    ) {
+        debug_assert_eq!(self.pairs.len(), predicate.index(), "one after the other");
+        let [out_edges, in_edges] = &mut self.edges;
+        let (pairs, ()) = rayon::join(
+            || match out {
+                Some(out) => count_pairs(out, stretches),
+                None => Some(Vec::new()),
+            },
+            || {
+                for (segment, edges) in [(out, out_edges), (incoming, in_edges)] {
+                    if let Some(segment) = segment {
+                        count_edges(segment, predicate, stretches, edges);
+                    }
+                }
+            },
+        );
+        self.pairs.push(pairs);
+    }
+
     /// Those of segments by direction and predicate: of edges by the sets of their keys, of pairs those from subjects.
     ///
     /// Costs a scan of all segments.

@@ -56,8 +56,8 @@ use recover::{Access, Contents, Repaired};
 use writer::{Point, Shared, Writer, create_file};
 
 pub use format::MAX_PAYLOAD_BYTES;
-pub(crate) use storage::write_file;
 pub use storage::{Folder, LogFile, Storage};
+pub(crate) use storage::{read_exact, write_all, write_file};
 
 /// When is a record waited for?
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

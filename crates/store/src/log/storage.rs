@@ -234,7 +234,7 @@ pub(crate) fn write_file<T>(
 }
 
 /// Writes all of `bytes`; on failure, says how many were written before it.
-pub(super) fn write_all(
+pub(crate) fn write_all(
     file: &dyn LogFile,
     bytes: &[u8],
     offset: u64,
@@ -263,7 +263,7 @@ pub(super) fn write_zeros(file: &dyn LogFile, mut begin: u64, end: u64) -> io::R
 }
 
 /// Reads until `bytes` is full; false if the file ends before.
-pub(super) fn read_exact(file: &dyn LogFile, bytes: &mut [u8], offset: u64) -> io::Result<bool> {
+pub(crate) fn read_exact(file: &dyn LogFile, bytes: &mut [u8], offset: u64) -> io::Result<bool> {
     let mut done = 0;
     while done < bytes.len() {
         match file.read_at(&mut bytes[done..], offset + done as u64) {
