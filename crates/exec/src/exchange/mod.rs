@@ -61,11 +61,12 @@ pub(crate) trait Shared: Send + Sync {
 /// Who may go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Readiness {
-    ForAll,
+    /// All threads.
+    All,
     /// One thread, which has all rows then.
-    ForOne,
+    One,
     /// Nobody: no row comes out of it.
-    ForNone,
+    Nobody,
 }
 
 /// Hands all rows to the reader as they are found.
@@ -196,7 +197,7 @@ impl<P: Partial> Exchange<P> {
             return Ok(());
         };
         for shared in std::mem::take(&mut self.shared) {
-            if shared.make_ready(cx)? != Readiness::ForAll {
+            if shared.make_ready(cx)? != Readiness::All {
                 others.clear();
                 break;
             }

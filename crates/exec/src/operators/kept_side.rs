@@ -174,9 +174,9 @@ impl<K: KeptRows> Shared for KeptSide<K> {
     fn make_ready(&self, cx: &Context) -> Result<Readiness, ExecError> {
         self.read(cx)?;
         Ok(match &*self.state.lock() {
-            State::OnDisk(_) => Readiness::ForOne,
-            _ if self.meets_nothing() => Readiness::ForNone,
-            _ => Readiness::ForAll,
+            State::OnDisk(_) => Readiness::One,
+            _ if self.meets_nothing() => Readiness::Nobody,
+            _ => Readiness::All,
         })
     }
 
