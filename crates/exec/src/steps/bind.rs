@@ -463,6 +463,11 @@ impl Seed {
         (is_of_one_graph || matches!(self.ids, SeedIds::Ids(_))).then_some(self.var)
     }
 
+    /// The variable that it binds.
+    pub(crate) fn var(&self) -> Var {
+        self.var
+    }
+
     /// How many ids there are to share out.
     pub(crate) fn len(&self, cx: &Context) -> Result<u64, ExecError> {
         match &self.ids {
