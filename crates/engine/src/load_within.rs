@@ -85,7 +85,7 @@ fn error_of(error: IngestError) -> EngineError {
     }
 }
 
-/// What is under way, for whoever waits.
+/// The text that progress shows for a step.
 fn text_of(step: LoadStep) -> String {
     match step {
         LoadStep::MergingTerms => "merging terms".to_owned(),
@@ -96,7 +96,7 @@ fn text_of(step: LoadStep) -> String {
     }
 }
 
-/// As [`base_of`](crate::load::base_of) for the store of a directory, in so many bytes of memory.
+/// As [`base_of`](crate::load::base_of) for the store of a directory, with at most `memory_bytes` resident.
 pub(crate) fn base_within(
     directory: &Directory,
     durability: &DurabilityOptions,
@@ -130,7 +130,7 @@ fn refused(reason: &'static str) -> EngineError {
 const HAS_DATA: &str = "this one has data already, whose terms keep their ids";
 
 impl Database {
-    /// As [`Database::load`], in so many bytes of memory.
+    /// As [`Database::load`] of a store without data, with at most `memory_bytes` resident.
     pub(crate) fn load_within(
         &self,
         memory_bytes: u64,
