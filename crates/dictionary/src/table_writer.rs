@@ -68,7 +68,7 @@ impl TableWriter {
         })
     }
 
-    /// Bytes held in memory while a table of `count` strings is made.
+    /// Bytes held in memory while a table of `len` strings is made.
     #[must_use]
     pub fn bytes_for(len: u64) -> u64 {
         let wide = len > 1 << 32;
