@@ -150,6 +150,11 @@ impl Account {
         self.batches.load(Relaxed)
     }
 
+    /// What all queries of the pool may hold together, if it has joined one.
+    pub(crate) fn pool_limit_bytes(&self) -> Option<u64> {
+        self.pool.get().map(|pool| pool.limit_bytes())
+    }
+
     pub(crate) fn count_rows(&self, rows: usize) {
         self.rows.fetch_add(rows as u64, Relaxed);
     }

@@ -779,9 +779,11 @@ impl SharedContext {
         checked.map(|()| order)
     }
 
-    /// Bytes that the query's operators may hold together.
+    /// Bytes that the query's operators may hold together, if no other query holds any.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        self.limits.memory_bytes
+        let limits = &self.limits;
+        let pool = limits.account.pool_limit_bytes();
+        pool.map_or(limits.memory_bytes, |pool| pool.min(limits.memory_bytes))
     }
 
     /// Books bytes that are going to be held, until the result is dropped.
