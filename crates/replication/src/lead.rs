@@ -65,10 +65,11 @@ impl Replication {
     }
 
     /// A node takes nothing of the leader's log any more.
-    pub fn has_nothing(&mut self, node: NodeId) {
+    pub fn has_nothing(&mut self, now: Time, node: NodeId) {
         if let Some(peer) = self.peers.get_mut(node.0 as usize) {
             (peer.copy, peer.is_refused) = (None, true);
         }
+        self.settle(now);
     }
 
     pub(crate) fn note_shown(
@@ -185,6 +186,7 @@ impl Replication {
         let timing = self.timing;
         let mut in_sync = self.known.configuration.in_sync.clone();
         let (committed, answered) = (self.committed, self.answered.max(self.led_from));
+        let mut waits_for_fewer = false;
         for (number, peer) in self.peers.iter_mut().enumerate() {
             let node = NodeId(number as u32);
             if node == self.here {
@@ -199,7 +201,8 @@ impl Replication {
             }
             let Some(copy) = &mut peer.copy else { continue };
             if peer.is_suspended {
-                (copy.goal, copy.is_awaited) = (None, false);
+                copy.goal = None;
+                waits_for_fewer |= std::mem::take(&mut copy.is_awaited);
                 continue;
             }
             copy.catch_up(now, (committed, timing.lease));
@@ -207,6 +210,9 @@ impl Replication {
             if copy.is_awaited && copy.has >= committed && copy.has.min(copy.shows) >= answered {
                 in_sync.insert(node);
             }
+        }
+        if waits_for_fewer {
+            self.settle(now);
         }
         if in_sync != self.known.configuration.in_sync {
             let next = self.known.configuration.with(in_sync);
@@ -235,6 +241,13 @@ mod tests {
 
     impl Led {
         fn new() -> Self {
+            let mut led = Self::linked();
+            (0..20).for_each(|_| led.beat(0));
+            led
+        }
+
+        /// The other node has just said what it has.
+        fn linked() -> Self {
             let start = Start {
                 here: NodeId(0),
                 nodes: 2,
@@ -254,7 +267,6 @@ mod tests {
             let term = led.core.leads().expect("it is the first to lead");
             led.core.linked(led.now, OTHER);
             led.core.has(led.now, OTHER, term, SnapshotNumber(0));
-            (0..20).for_each(|_| led.beat(0));
             led
         }
 
@@ -312,5 +324,29 @@ mod tests {
             led.beat(10 * beats / 20);
         }
         assert!(!led.is_in_sync());
+    }
+
+    #[test]
+    fn what_waits_for_a_node_that_is_not_in_sync_yet_does_not_once_it_is_lost() {
+        let losses: [fn(&mut Led); 4] = [
+            |led| led.core.unlinked(led.now, OTHER),
+            |led| led.core.linked(led.now, OTHER),
+            |led| led.core.has_nothing(led.now, OTHER),
+            |led| {
+                led.now += Timing::default().wait;
+                led.core.tick(led.now);
+            },
+        ];
+        for lose in losses {
+            let mut led = Led::linked();
+            led.beat(0);
+            led.core.stored(led.now, SnapshotNumber(1));
+            led.beat(0);
+            assert!(!led.is_in_sync(), "it has not what came meanwhile");
+            led.core.stored(led.now, SnapshotNumber(2));
+            assert_eq!(led.core.committed(), SnapshotNumber(1));
+            lose(&mut led);
+            assert_eq!(led.core.committed(), SnapshotNumber(2));
+        }
     }
 }

@@ -284,22 +284,24 @@ impl Replication {
         if !self.make_room(now, node) {
             return;
         }
-        self.relink(node, true);
+        self.relink(now, node, true);
         self.beat_to(now, node);
     }
 
     /// The link with a node has ended, after all that came by it.
-    pub fn unlinked(&mut self, node: NodeId) {
-        self.relink(node, false);
+    pub fn unlinked(&mut self, now: Time, node: NodeId) {
+        self.relink(now, node, false);
     }
 
-    fn relink(&mut self, node: NodeId, is_linked: bool) {
+    fn relink(&mut self, now: Time, node: NodeId, is_linked: bool) {
         if let Some(peer) = self.peers.get_mut(node.0 as usize) {
             peer.is_linked = is_linked;
             peer.leases.relink();
             (peer.copy, peer.is_refused, peer.late_since) = (None, false, None);
             (peer.came, peer.heard) = (0, 0);
         }
+        // What waited for this node alone, as it was about to be in sync, waits for nobody.
+        self.settle(now);
     }
 
     /// A piece of a message of a node has come, which is not whole yet: what takes long is under way, and not late.

@@ -537,7 +537,7 @@ impl Group {
             Role::Leader(leader) => leader.lost(node),
             Role::Follower(follower) => follower.lost(node),
         }
-        self.with(|core, _| core.unlinked(node));
+        self.with(|core, now| core.unlinked(now, node));
     }
 
     pub(super) fn received(&self, from: NodeId, piece: &[u8]) -> Result<(), String> {

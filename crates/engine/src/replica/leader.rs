@@ -454,7 +454,7 @@ impl Leader {
 
     fn tell_of_none(&self, node: NodeId) {
         if let Some(group) = self.group.upgrade() {
-            group.with(|core, _| core.has_nothing(node));
+            group.with(|core, now| core.has_nothing(now, node));
         }
     }
 

@@ -770,7 +770,7 @@ impl World {
             return;
         }
         way.is_up = false;
-        self.with(here, |core, _| core.unlinked(other));
+        self.with(here, |core, now| core.unlinked(now, other));
         if let Some(live) = self.live(here) {
             live.sessions.remove(&other);
             if live.core.known().configuration.leader == other {
