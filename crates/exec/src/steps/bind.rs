@@ -9,6 +9,7 @@ use jindou_model::{
 use jindou_plan::expression::{Expression, Function};
 use jindou_plan::physical::{PlannedStep, Requirement, Scope, Side, Slot, Step, Var};
 
+use super::fixed::Fixed;
 use super::scope::{Found, Place, SameGraph};
 use super::undecided::Portion;
 use super::{ResolvedSide, compile, memberships, precision_for, required_ids};
@@ -32,6 +33,7 @@ pub(crate) struct Bind {
     keep: VarSet,
     /// Of what it scans, only what this node has.
     own_scan: bool,
+    fixed: Fixed,
     portion: Portion,
     /// The input table that is being extended, and how far.
     current: Option<(Table, Cursor)>,
@@ -65,6 +67,7 @@ impl Bind {
             traits: start.traits,
             keep,
             own_scan,
+            fixed: Fixed::default(),
             portion,
             current: None,
         }
@@ -195,6 +198,12 @@ impl Bind {
             let list = side.list(&constant, table);
             return expand(list.as_ref().map(std::slice::from_ref));
         }
+        if self.fixed.is_made() {
+            let lists = varying(sides, table);
+            expand(lists.as_deref())?;
+            self.fixed.retain(found.0, found.1);
+            return Ok(());
+        }
         let constants = sides.iter().map(|side| side.constants(table, cx));
         let constants: Vec<Vec<TermId>> = constants.collect();
         let lists = sides.iter().zip(&constants);
@@ -202,6 +211,34 @@ impl Bind {
         let lists: Option<Vec<Lists<'_>>> = lists.collect();
         expand(lists.as_deref())
     }
+
+    /// Before a table is extended: looks whether what its lists are to share with those of constants is better read
+    /// once for all.
+    fn meet(&mut self, table: &Table, cx: &Context) -> Result<(), ExecError> {
+        if self.place.of_rows(table).is_some() {
+            return Ok(());
+        }
+        let sides = self.sides.iter();
+        let constant = sides.filter_map(|side| Some((side, side.constant_key(cx)?)));
+        let constant: Vec<_> = constant.collect();
+        let (Some(lists), false) = (varying(&self.sides, table), constant.is_empty()) else {
+            return Ok(());
+        };
+        match lists.is_empty() {
+            true => Ok(()),
+            false => {
+                let graph = self.place.widest();
+                self.fixed.meet(table.rows(), &lists, &constant, graph, cx)
+            }
+        }
+    }
+}
+
+/// The lists of the rows of sides that do not begin at a constant; `None` if no row has one.
+fn varying<'a>(sides: &[ResolvedSide], table: &'a Table) -> Option<Vec<Lists<'a>>> {
+    let begins_at_rows = |side: &&ResolvedSide| matches!(side.from, Slot::Var(_));
+    let sides = sides.iter().filter(begins_at_rows);
+    sides.map(|side| side.list(&[], table)).collect()
 }
 
 impl ResolvedSide {
@@ -327,6 +364,9 @@ impl Operator for Bind {
                 },
             };
             let begin = cursor;
+            if begin == Cursor::default() && self.sides.len() > 1 {
+                self.meet(&table, cx)?;
+            }
             let found = self.find(&table, &mut cursor, cx)?;
             let done = cursor.key >= table.rows();
             if found.values.is_empty() {

@@ -9,6 +9,7 @@ mod exists;
 mod exists_given;
 mod feed;
 mod filter;
+mod fixed;
 mod graphs;
 mod matching;
 mod optional;
