@@ -5,12 +5,14 @@
 //! arguments go to [`main`]; the child prints one line of JSON.
 
 use std::ffi::OsString;
+use std::io::{self, Write};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use jindou_engine::ingest::{LoadOptions, Progress, Source};
+use jindou_datagen::lubm::Lubm;
+use jindou_engine::ingest::{Format, LoadOptions, Progress, Source};
 use jindou_engine::{Config, Database};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -38,6 +40,21 @@ pub struct ChildReport {
     pub memory: Memory,
     /// What the store itself says it holds, in bytes.
     pub footprint_bytes: u64,
+    /// Bytes of text that it read from a pipe; 0 if it read none.
+    pub text_bytes: u64,
+}
+
+/// A load of what the generator writes to a pipe.
+#[derive(Debug, Clone)]
+pub struct Piped {
+    /// What it writes.
+    pub data: Lubm,
+    /// The folder of the store, which is made.
+    pub location: PathBuf,
+    /// Threads of the load.
+    pub threads: usize,
+    /// Bytes that the load may take.
+    pub memory: u64,
 }
 
 /// What a child may be asked.
@@ -47,6 +64,8 @@ pub enum Task {
     Load(PathBuf, usize),
     /// Load a file into a new store in a folder, on so many threads.
     Create(PathBuf, PathBuf, usize),
+    /// Load what is generated meanwhile into a new store.
+    Pipe(Piped),
     /// Open the store in a folder.
     Open(PathBuf),
 }
@@ -63,16 +82,39 @@ impl Task {
                 folder.into(),
                 threads.to_string().into(),
             ],
+            Self::Pipe(Piped {
+                data,
+                location,
+                threads,
+                memory,
+            }) => vec![
+                "pipe".into(),
+                data.universities.to_string().into(),
+                data.seed.to_string().into(),
+                location.into(),
+                threads.to_string().into(),
+                memory.to_string().into(),
+            ],
             Self::Open(folder) => vec!["open".into(), folder.into()],
         }
     }
 
     fn parse(arguments: &[OsString]) -> Option<Self> {
         let threads = |text: &OsString| text.to_str()?.parse().ok();
+        let number = |text: &OsString| text.to_str()?.parse::<u64>().ok();
         match arguments {
             [task, file, count] if task == "load" => Some(Self::Load(file.into(), threads(count)?)),
             [task, file, folder, count] if task == "create" => {
                 Some(Self::Create(file.into(), folder.into(), threads(count)?))
+            }
+            [task, universities, seed, location, count, memory] if task == "pipe" => {
+                let universities = u32::try_from(number(universities)?).ok()?;
+                Some(Self::Pipe(Piped {
+                    data: Lubm::new(universities, number(seed)?),
+                    location: location.into(),
+                    threads: threads(count)?,
+                    memory: number(memory)?,
+                }))
             }
             [task, folder] if task == "open" => Some(Self::Open(folder.into())),
             _ => None,
@@ -134,6 +176,7 @@ pub fn main(arguments: &[OsString]) -> Result<bool, BenchError> {
         return Ok(false);
     };
     let start = Instant::now();
+    let mut text_bytes = 0;
     let database = match task {
         Task::Load(file, threads) => load(&file, threads)?,
         Task::Create(file, folder, threads) => {
@@ -141,6 +184,11 @@ pub fn main(arguments: &[OsString]) -> Result<bool, BenchError> {
             let options = load_options(threads);
             let progress = Progress::default();
             Database::create(&folder, sources, &options, &progress, Config::default())?.0
+        }
+        Task::Pipe(piped) => {
+            let (database, bytes) = load_piped(&piped)?;
+            text_bytes = bytes;
+            database
         }
         Task::Open(folder) => Database::open(&folder, Config::default())?,
     };
@@ -152,6 +200,7 @@ pub fn main(arguments: &[OsString]) -> Result<bool, BenchError> {
         triples: statistics.triples,
         memory,
         footprint_bytes: statistics.total_bytes(),
+        text_bytes,
     };
     let text = serde_json::to_string(&report).expect("numbers are JSON");
     println!("{text}");
@@ -185,6 +234,44 @@ pub(crate) fn load(file: &Path, threads: usize) -> Result<Database, BenchError> 
     Ok(database)
 }
 
+/// A new store of what the generator writes to a pipe, and the bytes of that.
+fn load_piped(piped: &Piped) -> Result<(Database, u64), BenchError> {
+    let (reader, writer) = std::io::pipe().map_err(BenchError::io("a pipe"))?;
+    let data = piped.data;
+    let generator = std::thread::spawn(move || {
+        let mut counted = Counted(writer, 0);
+        data.write(&mut counted).map(|_| counted.1)
+    });
+    let name = format!("{} universities", data.universities);
+    let sources = vec![Source::reader(name, reader).with_format(Format::NTriples)];
+    let mut config = Config::default();
+    config.load_memory_bytes = Some(piped.memory);
+    let options = load_options(piped.threads);
+    let progress = Progress::default();
+    let made = Database::create(&piped.location, sources, &options, &progress, config);
+    // Where the load failed, the generator has nobody to write to, which is no news.
+    let written = generator.join().map_err(|_| BenchError::Setup {
+        reason: "the generator panicked".to_owned(),
+    })?;
+    let (database, _) = made?;
+    Ok((database, written.map_err(BenchError::io("the pipe"))?))
+}
+
+/// What is written, and its bytes.
+struct Counted<W>(W, u64);
+
+impl<W: Write> Write for Counted<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.0.write(bytes)?;
+        self.1 += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
 fn load_options(threads: usize) -> LoadOptions {
     LoadOptions {
         threads: threads.try_into().unwrap_or(std::num::NonZeroUsize::MIN),
@@ -201,6 +288,12 @@ mod tests {
         for task in [
             Task::Load("a b.nt".into(), 2),
             Task::Create("f.nt".into(), "store".into(), 1),
+            Task::Pipe(Piped {
+                data: Lubm::new(3, 1),
+                location: "a store".into(),
+                threads: 2,
+                memory: 5,
+            }),
             Task::Open("store".into()),
         ] {
             let parsed = Task::parse(&task.arguments()).unwrap();

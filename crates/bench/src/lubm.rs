@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use jindou_datagen::lubm::{Lubm, QUERIES};
-use jindou_engine::Database;
+use jindou_datagen::lubm::{Counts, Lubm, QUERIES};
+use jindou_engine::{Config, Database};
 
 use crate::BenchError;
-use crate::child::{self, ChildProgram, Task};
+use crate::child::{self, ChildProgram, Piped, Task};
 use crate::data::{self, DataFile};
 use crate::http::{Connection, query_request};
 use crate::light;
@@ -41,6 +41,9 @@ pub struct Options {
     pub child: Option<ChildProgram>,
     /// Where to keep a stored database, whose opening is measured; made if it is not there.
     pub location: Option<PathBuf>,
+    /// Load within so many bytes what the generator writes to a pipe, into the stored database, and ask the queries of that:
+    /// of data for which neither memory nor a file has room. What is at `location` already is taken as it is.
+    pub memory: Option<u64>,
 }
 
 impl Options {
@@ -57,6 +60,7 @@ impl Options {
             light: Duration::from_secs(3),
             child: None,
             location: None,
+            memory: None,
         }
     }
 }
@@ -69,37 +73,9 @@ impl Options {
 /// answer.
 pub fn measure(options: &Options, mut note: impl FnMut(&str)) -> Result<Report, BenchError> {
     let data = Lubm::new(options.universities, options.seed);
-    note("generating the data");
-    let file = data::lubm_file(&options.folder, data)?;
-    let child = options.child.as_ref();
-    let alone = match child {
-        Some(child) => {
-            note("loading in a fresh process");
-            Some(child.run(&Task::Load(file.path.clone(), options.threads))?)
-        }
-        None => None,
-    };
-    let stored = match (child, &options.location) {
-        (Some(child), Some(location)) => {
-            note("storing, and opening in a fresh process");
-            Some(stored(child, &file, location, options.threads)?)
-        }
-        _ => None,
-    };
-    note("loading");
-    let start = Instant::now();
-    let database = child::load(&file.path, options.threads)?;
-    let seconds = start.elapsed().as_secs_f64();
-    let statistics = database.statistics();
-    check_triples(&file, statistics.triples)?;
-    let load = LoadFigures {
-        threads: options.threads,
-        file_bytes: file.bytes,
-        statements: file.counts.statements(),
-        triples: statistics.triples,
-        seconds: alone.as_ref().map_or(seconds, |alone| alone.seconds),
-        footprint_bytes: statistics.total_bytes(),
-        memory: alone.map(|alone| alone.memory),
+    let (database, load, stored) = match options.memory {
+        Some(memory) => piped(options, data, memory, &mut note)?,
+        None => from_file(options, data, &mut note)?,
     };
     let serving = match options.http {
         true => Some(Serving::start(database.clone())?),
@@ -137,6 +113,100 @@ pub fn measure(options: &Options, mut note: impl FnMut(&str)) -> Result<Report, 
     })
 }
 
+type Loaded = (Database, LoadFigures, Option<StoredFigures>);
+
+/// Loads a file into memory.
+fn from_file(
+    options: &Options,
+    data: Lubm,
+    note: &mut impl FnMut(&str),
+) -> Result<Loaded, BenchError> {
+    note("generating the data");
+    let file = data::lubm_file(&options.folder, data)?;
+    let child = options.child.as_ref();
+    let alone = match child {
+        Some(child) => {
+            note("loading in a fresh process");
+            Some(child.run(&Task::Load(file.path.clone(), options.threads))?)
+        }
+        None => None,
+    };
+    let stored = match (child, &options.location) {
+        (Some(child), Some(location)) => {
+            note("storing, and opening in a fresh process");
+            Some(stored(child, &file, location, options.threads)?)
+        }
+        _ => None,
+    };
+    note("loading");
+    let start = Instant::now();
+    let database = child::load(&file.path, options.threads)?;
+    let seconds = start.elapsed().as_secs_f64();
+    let statistics = database.statistics();
+    check_triples(&file.path, &file.counts, statistics.triples)?;
+    let load = LoadFigures {
+        threads: options.threads,
+        file_bytes: file.bytes,
+        statements: file.counts.statements(),
+        triples: statistics.triples,
+        seconds: alone.as_ref().map_or(seconds, |alone| alone.seconds),
+        footprint_bytes: statistics.total_bytes(),
+        memory: alone.map(|alone| alone.memory),
+    };
+    Ok((database, load, stored))
+}
+
+/// Loads within so many bytes what the generator writes to a pipe, in a fresh process, and opens that.
+fn piped(
+    options: &Options,
+    data: Lubm,
+    memory: u64,
+    note: &mut impl FnMut(&str),
+) -> Result<Loaded, BenchError> {
+    let (Some(child), Some(location)) = (&options.child, &options.location) else {
+        return Err(BenchError::Setup {
+            reason:
+                "a load within some memory needs a folder for its store, and a process of its own"
+                    .to_owned(),
+        });
+    };
+    let piped = match location.exists() {
+        true => None,
+        false => {
+            note("loading what is generated, in a fresh process");
+            let task = Task::Pipe(Piped {
+                data,
+                location: location.clone(),
+                threads: options.threads,
+                memory,
+            });
+            Some(child.run(&task)?)
+        }
+    };
+    note("opening in a fresh process");
+    let opened = child.run(&Task::Open(location.clone()))?;
+    let counts = data.count()?;
+    check_triples(location, &counts, opened.triples)?;
+    note("opening");
+    let database = Database::open(location, Config::default())?;
+    let load = LoadFigures {
+        threads: options.threads,
+        file_bytes: piped.as_ref().map_or(0, |piped| piped.text_bytes),
+        statements: counts.statements(),
+        triples: opened.triples,
+        seconds: piped.as_ref().map_or(opened.seconds, |piped| piped.seconds),
+        footprint_bytes: opened.footprint_bytes,
+        memory: Some(piped.as_ref().map_or(opened.memory, |piped| piped.memory)),
+    };
+    let stored = StoredFigures {
+        create_seconds: piped.map(|piped| piped.seconds),
+        file_bytes: data::folder_bytes(location)?,
+        open_seconds: opened.seconds,
+        memory: opened.memory,
+    };
+    Ok((database, load, Some(stored)))
+}
+
 /// What is known of a query's answer without running it: with seed 0, these have the same rows
 /// whatever the number of universities.
 #[must_use]
@@ -151,13 +221,13 @@ pub fn known_rows(query: &str, data: Lubm) -> Option<u64> {
     }
 }
 
-fn check_triples(file: &DataFile, found: u64) -> Result<(), BenchError> {
-    let expected = file.counts.distinct();
+fn check_triples(path: &Path, counts: &Counts, found: u64) -> Result<(), BenchError> {
+    let expected = counts.distinct();
     if expected == found {
         return Ok(());
     }
     Err(BenchError::TriplesDiffer {
-        file: file.path.clone(),
+        file: path.to_owned(),
         expected,
         found,
     })
@@ -233,7 +303,7 @@ fn stored(
         Some(child.run(&task)?.seconds)
     };
     let opened = child.run(&Task::Open(location.to_owned()))?;
-    check_triples(file, opened.triples)?;
+    check_triples(&file.path, &file.counts, opened.triples)?;
     Ok(StoredFigures {
         create_seconds: created,
         file_bytes: data::folder_bytes(location)?,

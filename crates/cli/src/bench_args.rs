@@ -84,6 +84,7 @@ pub(crate) struct UpdateBenchArguments {
 Examples:
   jindou bench lubm --universities 40
   jindou bench lubm --universities 40 --http --location /tmp/store --json report.json
+  jindou bench lubm --universities 2560 --memory 6GiB --location /tmp/store
 
 Generated data is kept under target/bench-data in the current folder.")]
 pub(crate) struct BenchArguments {
@@ -130,6 +131,17 @@ pub(crate) struct BenchArguments {
     /// Measure a stored database, too, in this folder; made if it is not there
     #[arg(long, value_name = "DIR")]
     pub(crate) location: Option<PathBuf>,
+    /// Load within so much memory, as in 6GiB, what the generator writes to a pipe, into the folder of --location, and
+    /// ask the queries of that store: of data for which memory, or a file, has no room. A store that is there is
+    /// taken as it is
+    #[arg(
+        long,
+        value_name = "BYTES",
+        value_parser = parse_memory,
+        allow_negative_numbers = true,
+        requires = "location"
+    )]
+    pub(crate) memory: Option<u64>,
     /// Write the report as JSON to this file, too; `-` is standard output, instead of the tables
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,

@@ -107,6 +107,7 @@ fn lubm(arguments: BenchArguments) -> anyhow::Result<()> {
     options.light = arguments.light;
     options.child = Some(ChildProgram::this(&["bench-child"])?);
     options.location = arguments.location.clone();
+    options.memory = arguments.memory;
     print_report(&measure(&options, note)?, arguments.json.as_deref())
 }
 
