@@ -439,7 +439,7 @@ pub struct QueryOptions {
     /// Queries that may end early (ASK, or with LIMIT) are not judged by what they are planned
     /// to cost.
     pub max_cost: Option<f64>,
-    /// Threads that it may use; else the database's setting.
+    /// Threads that it may use, as many at most as the database's setting says; else that many.
     pub threads: Option<usize>,
     /// How other nodes of a cluster take what they get of it: a light query that sends them many rows turns heavy.
     pub class: QueryClass,

@@ -143,7 +143,8 @@ impl Running {
             },
             services: plan.calls_services.then(|| services(config, options)),
             profile: options.profile,
-            threads: options.threads.unwrap_or(config.threads),
+            threads: (options.threads)
+                .map_or(config.threads, |threads| threads.min(config.threads)),
             seed,
             transport: config.transport.as_ref().map(|by| Arc::clone(&by.0)),
             materialized,

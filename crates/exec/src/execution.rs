@@ -135,8 +135,8 @@ fn wanted(plan: &Plan) -> VarSet {
 pub struct Sharing {
     /// Below this cost a plan stays on one thread.
     pub least_cost: f64,
-    /// Ids that a thread takes at once, at least.
-    pub least_ids: u64,
+    /// Rows that a thread is expected to find of what it takes at once, at least.
+    pub least_rows: f64,
 }
 
 impl Default for Sharing {
@@ -144,7 +144,7 @@ impl Default for Sharing {
     fn default() -> Self {
         Self {
             least_cost: 150_000.0,
-            least_ids: 128,
+            least_rows: 512.0,
         }
     }
 }
@@ -155,7 +155,7 @@ impl Sharing {
     pub fn all() -> Self {
         Self {
             least_cost: 0.0,
-            least_ids: 1,
+            least_rows: 0.0,
         }
     }
 }

@@ -442,7 +442,7 @@ impl<'a> Builder<'a> {
         parallel: Parallel<'_>,
     ) -> Result<Option<Morsels>, ExecError> {
         let sharing = parallel.sharing;
-        let many = (parallel.threads, sharing.least_ids);
+        let many = (parallel.threads, sharing.least_rows);
         let least = sharing.least_cost / COST_OF_ROW;
         let node = match begin {
             Begin::Rows(_) if rows < least => return Ok(None),
@@ -452,7 +452,7 @@ impl<'a> Builder<'a> {
         if self.not_shared == Some(node.id) {
             return Ok(None);
         }
-        let ids = Ids::of(node, many, self.width, self.cx)?.map(Morsels::Ids);
+        let ids = Ids::of(node, rows, many, self.width, self.cx)?.map(Morsels::Ids);
         let morsels = ids.or_else(|| Rows::of_first(node, many, least).map(Morsels::Rows));
         if morsels.is_none() {
             self.not_shared = Some(node.id);

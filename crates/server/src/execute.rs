@@ -597,6 +597,7 @@ impl Query {
             union_default_graph: self.parameters.union_default_graph,
             base: self.base.clone(),
             profile: self.profile(),
+            threads: self.parameters.threads,
             ..QueryOptions::default()
         }
     }

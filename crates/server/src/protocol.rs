@@ -17,6 +17,7 @@ pub(crate) struct Parameters {
     pub(crate) default_graphs: Vec<NamedNode>,
     pub(crate) named_graphs: Vec<NamedNode>,
     pub(crate) timeout: Option<Duration>,
+    pub(crate) threads: Option<usize>,
     /// The names of formats, the one to be preferred first.
     pub(crate) formats: Vec<String>,
     pub(crate) profile: Option<bool>,
@@ -45,6 +46,7 @@ impl Parameters {
                 "default-graph-uri" => self.default_graphs.extend(graph(name, value()?)?),
                 "named-graph-uri" => self.named_graphs.extend(graph(name, value()?)?),
                 "timeout" => set_timeout(&mut self.timeout, &value()?)?,
+                "threads" => set_threads(&mut self.threads, &value()?)?,
                 "format" | "output" | "results" => {
                     // Whatever it is, it is no reason to refuse a query.
                     let value = value().unwrap_or_default();
@@ -263,6 +265,19 @@ fn set_timeout(place: &mut Option<Duration>, value: &str) -> Result<(), Refusal>
     }
 }
 
+/// Sets how many threads are used, unless it is left to the server.
+fn set_threads(place: &mut Option<usize>, value: &str) -> Result<(), Refusal> {
+    if value.is_empty() {
+        return Ok(());
+    }
+    match value.parse() {
+        Ok(threads) if threads > 0 => set(place, "threads", threads),
+        _ => Err(Refusal::bad_request(format!(
+            "threads is a number from 1 on, not {value:?}"
+        ))),
+    }
+}
+
 /// A graph, unless the value is empty: clients send such for what was not chosen.
 fn graph(name: &str, value: String) -> Result<Option<NamedNode>, Refusal> {
     match value.is_empty() {
@@ -347,14 +362,17 @@ mod tests {
     fn parameters_are_decoded() {
         let parameters = parse(
             "query=ASK+%7B%7D%20%23%c3%a9%26%3D&named-graph-uri=http%3A%2F%2Fe%2Fa&other=1&\
-             named-graph-uri=http://e/b&timeout=250ms&profile=true",
+             named-graph-uri=http://e/b&timeout=250ms&threads=2&profile=true",
         )
         .unwrap();
         assert_eq!(parameters.query.as_deref(), Some("ASK {} #é&="));
         assert_eq!(parameters.named_graphs.len(), 2);
         assert_eq!(parameters.timeout, Some(Duration::from_millis(250)));
+        assert_eq!(parameters.threads, Some(2));
         assert_eq!(parameters.profile, Some(true));
         assert_eq!(parameters.explain, None);
+        let left_open = parse("query=ASK&threads=&timeout=").unwrap();
+        assert_eq!((left_open.threads, left_open.timeout), (None, None));
     }
 
     #[test]
@@ -370,6 +388,10 @@ mod tests {
             "timeout=nan",
             "timeout=1e300",
             "timeout=inf",
+            "threads=0",
+            "threads=-1",
+            "threads=many",
+            "threads=1&threads=2",
             "default-graph-uri=a",
             "profile=yes",
         ] {

@@ -47,7 +47,7 @@ pub(crate) struct Rows {
 
 impl Rows {
     /// Those of a whole node, if enough are expected.
-    pub(crate) fn of(node: &Node, many: (usize, u64)) -> Option<Self> {
+    pub(crate) fn of(node: &Node, many: (usize, f64)) -> Option<Self> {
         is_enough(node.rows, many).then_some(Self {
             node: node.id,
             steps: 0,
@@ -57,7 +57,7 @@ impl Rows {
 
     /// Those of the first steps of an exploration, as few as find enough, if `least` rows or more are expected of
     /// those behind these.
-    pub(crate) fn of_first(node: &Node, many: (usize, u64), least: f64) -> Option<Self> {
+    pub(crate) fn of_first(node: &Node, many: (usize, f64), least: f64) -> Option<Self> {
         let Planned::Explore { input: None, steps } = &node.operator else {
             return None;
         };
@@ -87,8 +87,8 @@ fn is_cheap(planned: &PlannedStep) -> bool {
 }
 
 /// True if so many rows can be dealt to so many threads.
-fn is_enough(rows: f64, (threads, least): (usize, u64)) -> bool {
-    rows >= (threads as u64 * MORSELS_PER_THREAD).min(least) as f64
+fn is_enough(rows: f64, (threads, least): (usize, f64)) -> bool {
+    rows >= ((threads as u64 * MORSELS_PER_THREAD) as f64).min(least)
 }
 
 /// The ids that the first step of an exploration binds, in pieces: each is taken by one thread.
@@ -104,11 +104,12 @@ pub(crate) struct Ids {
 }
 
 impl Ids {
-    /// Those of an exploration that begins with a list of ids, if that is long enough to be shared
-    /// out among so many threads, in morsels of `least` ids or more.
+    /// Those of an exploration that begins with a list of ids, of which `rows` are expected to be found,
+    /// if that is long enough to be shared out among so many threads, in morsels of `least` of these rows or more.
     pub(crate) fn of(
         node: &Node,
-        (threads, least): (usize, u64),
+        rows: f64,
+        (threads, least): (usize, f64),
         width: usize,
         cx: &Context,
     ) -> Result<Option<Self>, ExecError> {
@@ -132,7 +133,9 @@ impl Ids {
         };
         let ids = seed.len(cx)?;
         let even = ids / (threads as u64 * MORSELS_PER_THREAD);
-        let ids_at_once = even.clamp(least, MOST_IDS.max(least));
+        // With many rows behind each, a few are enough to take.
+        let least = (least * ids as f64 / rows.max(1.0)).ceil() as u64;
+        let ids_at_once = even.max(least).clamp(1, MOST_IDS);
         let ids_at_once = ids_at_once.min(batch_rows(width) as u64);
         Ok((ids >= 2 * ids_at_once).then(|| Self {
             node: node.id,

@@ -740,6 +740,10 @@ fn explain_and_profile_are_given_where_they_can_be() {
     );
     assert!(!answer.body.is_empty());
     assert_eq!(server.query("SELECT", "&explain=true").status, 400);
+    assert_eq!(server.query(AGE, "&threads=1").status, 200);
+    let refused = server.query(AGE, "&threads=0");
+    assert_eq!(refused.status, 400);
+    assert!(refused.text().contains("threads"), "{}", refused.text());
 
     let answer = server.query(AGE, "&profile=true").json();
     assert_eq!(answer["results"], age()["results"]);
