@@ -5,7 +5,8 @@ The tables of a scale factor are made here, from a seed and with the sizes and d
 benchmark's specification. DuckDB loads them as tables; Jindou loads them as RDF, a statement for each
 value. Then both answer each query in turns, with the same threads on the same cores: DuckDB in this
 process, from the SQL to all rows; Jindou over HTTP on a kept connection, from the request to all
-rows. Their answers are compared, and one that differs makes the exit status 1.
+rows. Their answers are compared, and one that differs makes the exit status 1. After that Jindou
+answers each query alone on one thread and on all of them, in turns.
 
 Install DuckDB first: pip install duckdb
 """
@@ -399,10 +400,11 @@ def address(process, log):
     raise Failure(f"jindou serve is not ready after {START_SECONDS} s")
 
 
-def ask_jindou(connection, query):
-    """All rows of an answer, as the terms of TSV."""
+def ask_jindou(connection, query, threads=None):
+    """All rows of an answer, as the terms of TSV; on so many threads, or as the server decides."""
     headers = {"Content-Type": "application/sparql-query", "Accept": "text/tab-separated-values"}
-    connection.request("POST", "/query", query.encode(), headers)
+    path = f"/query?threads={threads}" if threads else "/query"
+    connection.request("POST", path, query.encode(), headers)
     response = connection.getresponse()
     body = response.read().decode()
     if response.status != 200:
@@ -476,14 +478,14 @@ def read_queries(folder, only):
     return queries
 
 
-def timed(ask, connection, query):
+def timed(ask, *arguments):
     begin = time.perf_counter()
-    rows = ask(connection, query)
+    rows = ask(*arguments)
     return (time.perf_counter() - begin) * 1000, rows
 
 
-def measure(query, connections, runs):
-    """Asks both once, compares their answers, and then asks them in turns."""
+def measure(query, connections, runs, threads):
+    """Asks both once, compares their answers, asks them in turns, and Jindou by threads."""
     name, sql, sparql = query
     by_duckdb, by_jindou = connections
     expected = comparable(ask_duckdb(by_duckdb, sql))
@@ -494,6 +496,11 @@ def measure(query, connections, runs):
         times["duckdb"].append(timed(ask_duckdb, by_duckdb, sql)[0])
         times["jindou"].append(timed(ask_jindou, by_jindou, sparql)[0])
     median = {system: statistics.median(taken) for system, taken in times.items()}
+    by_threads = {1: [], threads: []}
+    for _ in range(runs if threads > 1 else 0):
+        for count, taken in by_threads.items():
+            taken.append(timed(ask_jindou, by_jindou, sparql, count)[0])
+    by_threads = {count: statistics.median(taken) for count, taken in by_threads.items() if taken}
     return {
         "query": name,
         "rows": len(expected),
@@ -501,6 +508,8 @@ def measure(query, connections, runs):
         "duckdb_ms": {"min": min(times["duckdb"]), "median": median["duckdb"]},
         "jindou_ms": {"min": min(times["jindou"]), "median": median["jindou"]},
         "ratio": median["duckdb"] / median["jindou"],
+        "jindou_alone_ms": by_threads,
+        "speedup": by_threads[1] / by_threads[threads] if by_threads else None,
     }
 
 
@@ -515,7 +524,7 @@ def measure_all(options, folder, queries):
         results = []
         for query in queries:
             try:
-                results.append(measure(query, (by_duckdb, by_jindou), options.runs))
+                results.append(measure(query, (by_duckdb, by_jindou), options.runs, options.threads))
             except (Failure, duckdb.Error, OSError, http.client.HTTPException) as error:
                 raise Failure(f"{query[0]}: {error}") from error
         return results
@@ -537,9 +546,14 @@ def machine():
 def table_text(results):
     """An aligned table; a ratio above 1 means that Jindou is faster."""
     lines = [["query", "rows", "DuckDB min", "median ms", "Jindou min", "median ms", "ratio"]]
+    if results[0]["speedup"]:
+        lines[0] += [*(f"on {count}" for count in results[0]["jindou_alone_ms"]), "speedup"]
     for result in results:
         times = [result[system][kind] for system in ["duckdb_ms", "jindou_ms"] for kind in ["min", "median"]]
-        figures = [f"{figure:.2f}" for figure in [*times, result["ratio"]]]
+        figures = [*times, result["ratio"]]
+        if result["speedup"]:
+            figures += [*result["jindou_alone_ms"].values(), result["speedup"]]
+        figures = [f"{figure:.2f}" for figure in figures]
         lines.append([result["query"], f"{result['rows']:,}", *figures])
     first, *others = [max(map(len, column)) for column in zip(*lines)]
     return "\n".join(
@@ -571,6 +585,9 @@ def print_report(report):
     print("ratio is DuckDB's median by Jindou's, above 1 where Jindou is faster: geometric mean "
           f"{report['geometric_mean']:.2f} ({report['geometric_mean_of_minima']:.2f} of the minima), "
           f"lowest {lowest['ratio']:.2f} ({lowest['query']})")
+    if report["speedup"]:
+        print(f"speedup is of Jindou alone, medians of one thread by {report['threads']}: geometric mean "
+              f"{report['speedup']:.2f}")
     different = [result for result in report["queries"] if result["difference"]]
     for result in different:
         print(f"DIFFERENT {result['query']}: {result['difference']}")
@@ -597,6 +614,8 @@ def compare(options):
         "geometric_mean_of_minima": statistics.geometric_mean(
             result["duckdb_ms"]["min"] / result["jindou_ms"]["min"] for result in results),
         "lowest": {"query": lowest["query"], "ratio": lowest["ratio"]},
+        "speedup": statistics.geometric_mean(result["speedup"] for result in results)
+        if options.threads > 1 else None,
     }
 
 

@@ -452,6 +452,9 @@ impl<'a> Builder<'a> {
         if self.not_shared == Some(node.id) {
             return Ok(None);
         }
+        if let Some(few) = Rows::of_few(node, many, least) {
+            return Ok(Some(Morsels::Rows(few)));
+        }
         let ids = Ids::of(node, rows, many, self.width, self.cx)?.map(Morsels::Ids);
         let morsels = ids.or_else(|| Rows::of_first(node, many, least).map(Morsels::Rows));
         if morsels.is_none() {

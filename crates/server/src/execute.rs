@@ -188,7 +188,10 @@ impl Executor {
         mut listed: Listed,
     ) -> Result<Response<Body>, Refusal> {
         let length = query.text().len();
+        // One that is to use several threads is not tried on this one.
+        let several = query.parameters.threads.is_some_and(|threads| threads > 1);
         let light = !self.inline_budget.is_zero()
+            && !several
             && length <= LIGHT_TEXT_BYTES
             && !self.heavy.has(self.heavy.place(query.text()));
         if light {

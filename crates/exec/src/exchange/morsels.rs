@@ -18,6 +18,11 @@ const MORSELS_PER_THREAD: u64 = 8;
 /// Ids of a morsel at most.
 const MOST_IDS: u64 = 2048;
 
+/// Rows of which one that is left makes these few.
+const FEW_OF_ROWS: f64 = 4.0;
+/// Rows behind a row that make these far more.
+const FAR_MORE: f64 = 8.0;
+
 /// What is shared out.
 pub(crate) enum Morsels {
     Ids(Ids),
@@ -73,6 +78,20 @@ impl Rows {
             steps: first,
             shared: None,
         })
+    }
+
+    /// As [`Rows::of_first`], where steps that are cheap leave few rows of the first step, behind which there is far
+    /// more to do: they may all lie together, as one piece of its ids.
+    pub(crate) fn of_few(node: &Node, many: (usize, f64), least: f64) -> Option<Self> {
+        let Planned::Explore { input: None, steps } = &node.operator else {
+            return None;
+        };
+        let (first, rest) = steps.split_first()?;
+        let last_cheap = rest.iter().take_while(|step| is_cheap(step)).last()?;
+        let is_thinned = last_cheap.rows * FEW_OF_ROWS <= first.rows;
+        // One thread at a time does the first steps.
+        let least = least.max(first.rows * FAR_MORE);
+        Self::of_first(node, many, least).filter(|rows| is_thinned && rows.steps > 1)
     }
 
     /// True of the node of which these are rows.

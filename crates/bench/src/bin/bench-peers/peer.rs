@@ -38,6 +38,7 @@ pub(crate) fn child(arguments: &[OsString]) -> anyhow::Result<bool> {
         memory: Memory::of_this_process()?,
         triples: store.len()? as u64,
         footprint_bytes: 0,
+        text_bytes: 0,
     };
     println!("{}", serde_json::to_string(&report)?);
     Ok(true)
