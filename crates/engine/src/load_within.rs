@@ -164,8 +164,9 @@ impl Database {
         )?;
         let read_time = begin.elapsed();
         let begin = Instant::now();
-        inner.learn_prefixes(&read.report.prefixes)?;
+        let prefixes = read.report.prefixes.clone();
         let read = inner.replace_blank(read, progress)?;
+        inner.learn_prefixes(&prefixes)?;
         inner.tell_subscriptions();
         let graph = &self.graph().snapshot;
         let quads = [graph.triples(), graph.named_quads()];

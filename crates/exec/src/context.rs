@@ -759,6 +759,12 @@ impl SharedContext {
         }
     }
 
+    /// [`Context::room`] for what the query can do without: false where there is none, whether or not anything may
+    /// go to disk.
+    pub(crate) fn has_room(&self, booked: &mut Booked, bytes: usize) -> bool {
+        self.room(booked, bytes).unwrap_or(false)
+    }
+
     /// The order of terms by their texts, which is extended first if that is due and there is memory
     /// for it.
     ///

@@ -15,7 +15,7 @@ pub(crate) struct Copy {
     has: SnapshotNumber,
     /// What its readers see.
     shows: SnapshotNumber,
-    /// With what it will have caught up, and since when it is to have that.
+    /// The snapshot with which it will have caught up, and since when that is so.
     goal: Option<(SnapshotNumber, Time)>,
     /// It has caught up: transactions wait for it, so that it comes to have all, and may be called in sync.
     is_awaited: bool,
@@ -38,11 +38,11 @@ impl Copy {
 impl Replication {
     /// A node has the log of the leader of a term up to a snapshot on its device, and nothing else.
     pub fn has(&mut self, now: Time, node: NodeId, term: u64, number: SnapshotNumber) {
-        if self.leads != Some(term) || !self.peers[node.0 as usize].is_linked {
-            return;
-        }
         let committed = self.committed;
-        let peer = &mut self.peers[node.0 as usize];
+        let peer = match self.peers.get_mut(node.0 as usize) {
+            Some(peer) if self.leads == Some(term) && peer.is_linked => peer,
+            _ => return,
+        };
         peer.is_refused = false;
         match &mut peer.copy {
             Some(copy) => {
@@ -181,7 +181,8 @@ impl Replication {
         }
     }
 
-    /// Has the configuration do without nodes that are silent or late, and with those that have caught up.
+    /// Has the configuration do without nodes that are silent or late, and with those that have caught up, unless
+    /// another one was proposed and the keeper has not said what became of it.
     pub(crate) fn look_after_copies(&mut self, now: Time) {
         let timing = self.timing;
         let mut in_sync = self.known.configuration.in_sync.clone();
@@ -214,7 +215,7 @@ impl Replication {
         if waits_for_fewer {
             self.settle(now);
         }
-        if in_sync != self.known.configuration.in_sync {
+        if self.proposal.is_none() && in_sync != self.known.configuration.in_sync {
             let next = self.known.configuration.with(in_sync);
             self.propose(now, next);
         }

@@ -129,37 +129,54 @@ pub(crate) struct Exchange<P: Partial> {
     shared: Vec<Arc<dyn Shared>>,
     cx: Arc<Context>,
     workers: Arc<Workers>,
-    started: Option<Started<P::Sent>>,
+    started: Option<Started<P>>,
 }
 
 /// The threads that were asked to help.
-struct Started<S> {
-    receiver: Receiver<Message<S>>,
-    door: Arc<Door<S>>,
+struct Started<P: Partial> {
+    receiver: Receiver<Message<P::Sent>>,
+    door: Arc<Door<P>>,
 }
 
-/// Where a thread that begins finds its way to the reader.
-struct Door<S> {
+/// Where a thread that begins finds its share, and its way to the reader.
+struct Door<P: Partial> {
     /// Empty once help comes too late, so that nobody waits for threads that are busy with other
-    /// queries.
-    sender: Mutex<Option<SyncSender<Message<S>>>>,
+    /// queries, and what waits for them holds nothing of a query that has ended.
+    inside: Mutex<Option<Inside<P>>>,
     /// Nobody reads any more.
     is_left: AtomicBool,
 }
 
-impl<S> Door<S> {
-    fn enter(&self) -> Option<SyncSender<Message<S>>> {
-        self.sender
-            .lock()
-            .expect("nobody panics at the door")
-            .clone()
+/// What the threads that have not begun will need.
+struct Inside<P: Partial> {
+    shares: Vec<Share<P>>,
+    sender: SyncSender<Message<P::Sent>>,
+    cx: Arc<Context>,
+}
+
+impl<P: Partial> Door<P> {
+    /// Does the share of a thread that begins now, if help is still wanted.
+    fn help(&self) {
+        let mut inside = self.inside.lock().expect("nobody panics at the door");
+        let Some(Inside { shares, sender, cx }) = inside.as_mut() else {
+            return;
+        };
+        let Some(share) = shares.pop() else {
+            return;
+        };
+        let (sender, cx) = (sender.clone(), Arc::clone(cx));
+        drop(inside);
+        help(share, &cx, &sender, &self.is_left);
     }
 
     fn close(&self) {
-        self.sender
+        let inside = self
+            .inside
             .lock()
             .expect("nobody panics at the door")
             .take();
+        // Chains may be long in being dropped.
+        drop(inside);
     }
 }
 
@@ -205,18 +222,18 @@ impl<P: Partial> Exchange<P> {
         let waiting = self.cx.memory_bytes() / WAITING_PART / BATCH_BYTES as u64;
         let waiting = waiting.clamp(*WAITING_MESSAGES.start(), *WAITING_MESSAGES.end());
         let (sender, receiver) = sync_channel(waiting as usize);
+        let helpers = others.len();
         let door = Arc::new(Door {
-            sender: Mutex::new(Some(sender)),
+            inside: Mutex::new(Some(Inside {
+                shares: others,
+                sender,
+                cx: Arc::clone(&self.cx),
+            })),
             is_left: AtomicBool::new(false),
         });
-        for share in others {
+        for _ in 0..helpers {
             let door = Arc::clone(&door);
-            let cx = Arc::clone(&self.cx);
-            self.workers.spawn(move || {
-                if let Some(sender) = door.enter() {
-                    help(share, &cx, &sender, &door.is_left);
-                }
-            });
+            self.workers.spawn(move || door.help());
         }
         self.started = Some(Started { receiver, door });
         Ok(())
@@ -305,3 +322,56 @@ fn send<S>(message: Message<S>, cx: &Context, sender: &SyncSender<Message<S>>) -
 
 /// Nobody reads the rows any more.
 struct Gone;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::mpsc::channel;
+
+    use super::*;
+    use crate::test_world::World;
+
+    /// Has no rows, and counts itself when it is dropped.
+    struct Counted(Arc<AtomicUsize>);
+
+    impl Operator for Counted {
+        fn produce(&mut self, _: &Context) -> Result<Option<Table>, ExecError> {
+            Ok(None)
+        }
+    }
+
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn what_waits_for_busy_threads_holds_nothing_of_a_query_that_has_ended() {
+        let world = World::new(1 << 20);
+        let workers = Arc::new(Workers::new(1));
+        let (end, busy) = channel::<()>();
+        workers.spawn(move || {
+            let _ended = busy.recv();
+        });
+        for is_read in [true, false] {
+            let dropped = Arc::new(AtomicUsize::new(0));
+            let share = || (Box::new(Counted(Arc::clone(&dropped))) as Boxed, PassOn);
+            let shares = vec![share(), share()];
+            let around = (&world.cx, &workers);
+            let mut exchange = Exchange::new(shares, Vec::new(), Stack::plain(), around);
+            exchange.start(&world.cx).expect("nothing is shared");
+            if is_read {
+                assert!(
+                    exchange
+                        .receive(&world.cx)
+                        .expect("no limit is met")
+                        .is_none()
+                );
+            }
+            drop(exchange);
+            assert_eq!(dropped.load(Ordering::SeqCst), 2);
+        }
+        drop(end);
+    }
+}

@@ -66,11 +66,19 @@ impl Rows {
         let Planned::Explore { input: None, steps } = &node.operator else {
             return None;
         };
-        let finds = |step: &PlannedStep| is_enough(step.rows, many);
-        let mut first = steps.iter().position(finds)? + 1;
-        // A step may have taken over the filters behind it.
-        let filters = steps[first..].iter();
-        first += filters.take_while(|step| is_cheap(step)).count();
+        let mut first = 0;
+        loop {
+            steps.get(first)?;
+            first += 1;
+            // A step may take over the filters behind it.
+            first += steps[first..]
+                .iter()
+                .take_while(|step| is_cheap(step))
+                .count();
+            if is_enough(steps[first - 1].rows, many) {
+                break;
+            }
+        }
         let rest = &steps[first..];
         let rows: f64 = rest.iter().map(|step| step.rows).sum();
         (!rest.is_empty() && rows >= least).then_some(Self {

@@ -31,7 +31,7 @@ pub(crate) struct Reduction {
     mode: Mode,
     /// Where there is no more room: known rows take none.
     then: Mode,
-    /// What is kept is of no other thread, so that it is worth it however much it is.
+    /// No other thread has rows of these keys, so that to make them fewer is always worth it.
     is_own: bool,
 }
 
@@ -74,14 +74,14 @@ impl Reduction {
 
     /// Books what is kept; where there is no room, nothing more is.
     pub(crate) fn book(&mut self, bytes: usize, cx: &Context) {
-        if !cx.room(&mut self.booked, bytes).unwrap_or(false) {
+        if !cx.has_room(&mut self.booked, bytes) {
             self.mode = Mode::PassOn;
         }
     }
 
     fn has_room(&mut self, bytes: usize, cx: &Context) -> bool {
         // The reader may go to disk where this has no room.
-        bytes <= self.limit_bytes && cx.room(&mut self.booked, bytes).unwrap_or(false)
+        bytes <= self.limit_bytes && cx.has_room(&mut self.booked, bytes)
     }
 
     /// True if what is kept is whole: the reader got no row that belongs to it, and nor did others.

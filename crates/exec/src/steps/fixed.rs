@@ -133,7 +133,7 @@ impl Fixed {
         let bytes = IdSet::most_bytes(ids) + ids * size_of::<TermId>() as u64;
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         let is_short = shortest <= MOST_NEIGHBOURS.saturating_mul(rows as u64);
-        self.state = match is_short && cx.room(&mut booked, bytes)? {
+        self.state = match is_short && cx.has_room(&mut booked, bytes) {
             true => State::Made(IdSet::of(&common(constant, graph, cx)?), booked),
             false => State::Never,
         };

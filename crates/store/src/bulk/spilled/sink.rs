@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jindou_dictionary::Interner;
 use jindou_fabric::allocator;
 use jindou_model::{TermId, TermKind};
-use oxrdf::QuadRef;
+use oxrdf::{NamedOrBlankNodeRef, QuadRef, TermRef};
 
 use super::super::build::sort_by_bytes;
 use super::super::sink::BulkSink;
@@ -19,6 +19,8 @@ use crate::StoreError;
 const GATHERED: usize = 1 << 20;
 /// Quads after which a sink looks at what it holds, which costs a step for each predicate.
 const LEAST_BETWEEN: u32 = 256;
+/// And after terms of this part of the bytes that it may hold.
+const PART_OF_LIMIT: u64 = 8;
 
 /// What a sink held when it was put into its file: terms are numbered in the order of their keys.
 pub(super) struct Run {
@@ -27,6 +29,20 @@ pub(super) struct Run {
     /// Edges of predicates by their numbers in the sink.
     pub(super) edges: Vec<(u32, Records)>,
     pub(super) named: Vec<(u32, Records)>,
+}
+
+/// Bytes of the texts of a quad, as far as they may be long.
+fn text_bytes(quad: QuadRef<'_>) -> u64 {
+    let subject = match quad.subject {
+        NamedOrBlankNodeRef::NamedNode(iri) => iri.as_str(),
+        NamedOrBlankNodeRef::BlankNode(node) => node.as_str(),
+    };
+    let object = match quad.object {
+        TermRef::NamedNode(iri) => iri.as_str(),
+        TermRef::BlankNode(node) => node.as_str(),
+        TermRef::Literal(literal) => literal.value(),
+    };
+    (subject.len() + object.len()) as u64
 }
 
 /// Terms and edges of one thread, as a [`BulkSink`] has them, of which what is too much for memory
@@ -38,6 +54,7 @@ pub struct SpillingSink {
     pub(super) runs: Vec<Run>,
     limit_bytes: u64,
     until_look: u32,
+    text_until_look: u64,
     spilled_quads: u64,
 }
 
@@ -50,6 +67,7 @@ impl SpillingSink {
             runs: Vec::new(),
             limit_bytes: limits.sink_bytes(),
             until_look: LEAST_BETWEEN,
+            text_until_look: limits.sink_bytes() / PART_OF_LIMIT,
             spilled_quads: 0,
         }
     }
@@ -62,9 +80,10 @@ impl SpillingSink {
     pub fn quad(&mut self, quad: QuadRef<'_>) -> Result<(), StoreError> {
         self.sink.quad(quad)?;
         self.until_look -= 1;
-        match self.until_look {
-            0 => self.look(),
-            _ => Ok(()),
+        self.text_until_look = self.text_until_look.saturating_sub(text_bytes(quad));
+        match self.until_look == 0 || self.text_until_look == 0 {
+            true => self.look(),
+            false => Ok(()),
         }
     }
 
@@ -82,6 +101,7 @@ impl SpillingSink {
 
     fn look(&mut self) -> Result<(), StoreError> {
         self.until_look = LEAST_BETWEEN.max(self.sink.edges.len() as u32);
+        self.text_until_look = self.limit_bytes / PART_OF_LIMIT;
         match self.sink.bytes() > self.limit_bytes {
             true => self.spill(),
             false => Ok(()),

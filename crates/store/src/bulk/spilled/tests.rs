@@ -236,3 +236,23 @@ fn shorten(path: &Path) {
     let length = file.metadata().expect("it is there").len();
     file.set_len(length / 2).expect("there is room");
 }
+
+#[test]
+fn a_sink_looks_at_long_texts_as_they_come() {
+    let place = Place::new();
+    let options = DurabilityOptions::default();
+    let load = SpilledLoad::begin(&place.directory, &options, 64 << 20, 2).expect("it is enough");
+    let mut sink = load.sink();
+    for number in 0..60 {
+        let text = format!("{number} {}", "x".repeat(1 << 20));
+        let quad = Quad::new(
+            subject(number),
+            iri("p", 1),
+            Literal::from(text),
+            GraphName::DefaultGraph,
+        );
+        sink.quad(quad.as_ref()).expect("there is room");
+        assert!(sink.sink.bytes() < 40 << 20, "after {number} of a megabyte");
+    }
+    assert!(sink.spills() > 0);
+}
