@@ -21,6 +21,7 @@ use crate::error::Refusal;
 use crate::metrics::Rejected;
 use crate::service::{Service, content_type};
 use crate::spool::{self, Spool, Spooled};
+use crate::stopping::{self, Phase};
 
 /// Buffers up to this size, in bytes, are not reserved: the number of connections bounds them.
 pub(crate) const UNRESERVED_BYTES: usize = 16 << 10;
@@ -384,7 +385,11 @@ impl Service {
     /// The next bytes of a body, if they come before `end`.
     async fn frame(&self, body: &mut Incoming, end: Instant) -> Result<Option<Bytes>, Refusal> {
         loop {
-            let frame = tokio::time::timeout_at(end, body.frame()).await;
+            let frame = tokio::select! {
+                biased;
+                frame = tokio::time::timeout_at(end, body.frame()) => frame,
+                () = self.stopping.until(Phase::Refuses) => return Err(stopping::refused()),
+            };
             let frame = frame.map_err(|_| {
                 let message = "the body took too long to arrive";
                 Refusal::new(StatusCode::REQUEST_TIMEOUT, message)
