@@ -121,7 +121,7 @@ pub use progress::QueryProgress;
 pub use quads::GraphSelection;
 pub use query::QueryResults;
 pub use replica::{
-    Anew, CopyError, FollowerStatus, Keeper, KeeperError, NodeNames, ReceivedCopy, Replica,
+    Anew, CopyError, FollowerStatus, Forwarding, Keeper, KeeperError, NodeNames, ReceivedCopy, Replica,
     ReplicaAgreement, ReplicaOptions, ReplicaStatus, ReplicaWay, Standing, Told, next_version,
 };
 #[cfg(target_os = "linux")]

@@ -256,7 +256,9 @@ impl From<EngineError> for Refusal {
                     Self::internal()
                 }
             },
-            EngineError::TransactionTooLarge { .. } | EngineError::LoadBeyondPool { .. } => {
+            EngineError::TransactionTooLarge { .. }
+            | EngineError::LoadBeyondPool { .. }
+            | EngineError::DocumentsBeyondLink { .. } => {
                 Self::new(StatusCode::PAYLOAD_TOO_LARGE, said)
             }
             EngineError::NoStack { .. }

@@ -109,6 +109,7 @@ mod credentials;
 mod decode;
 mod delta;
 mod description;
+mod elsewhere;
 mod error;
 mod events;
 mod execute;
