@@ -44,6 +44,7 @@ mod load;
 mod load_part;
 mod load_within;
 mod merge;
+mod merge_underway;
 mod onto;
 mod page;
 mod parquet_source;
