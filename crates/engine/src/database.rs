@@ -24,6 +24,7 @@ use crate::health::Failure;
 use crate::load::{self, LoadReport};
 use crate::load_within;
 use crate::merge::{Signal, Trouble, Which};
+use crate::merge_underway::MergeUnderway;
 use crate::prefixes::{self, Prefixes};
 use crate::query::{QueryResults, Running};
 use crate::replica::Group;
@@ -84,6 +85,8 @@ pub(crate) struct Inner {
     /// The files of a stored database, also of one that is only read.
     pub(crate) directory: Option<Arc<Directory>>,
     pub(crate) signal: Arc<Signal>,
+    /// The merge that writes its segments.
+    pub(crate) underway: Mutex<Option<MergeUnderway>>,
     /// Why the last merge or checkpoint failed, if it did.
     pub(crate) trouble: Trouble,
     pub(crate) builders: OnceLock<rayon::ThreadPool>,
@@ -357,6 +360,7 @@ impl Database {
             load_bytes: AtomicU64::new(0),
             directory,
             signal: Arc::default(),
+            underway: Mutex::default(),
             trouble: Trouble::default(),
             builders: OnceLock::new(),
             planner: Planner::new(&PlannerConfig {

@@ -338,6 +338,17 @@ pub enum EngineError {
         /// What they may send.
         limit_bytes: u64,
     },
+    /// The documents of a write are larger than this node, which follows, hands to the one that leads. Nothing was changed.
+    #[error(
+        "the documents have more than the {limit_bytes} bytes that this node sends to the one that takes all writes: \
+         send them to node {node}"
+    )]
+    DocumentsBeyondLink {
+        /// What it hands on.
+        limit_bytes: usize,
+        /// The node that leads.
+        node: String,
+    },
     /// What is loaded into a cluster, as one transaction, takes more memory than all requests may hold
     /// together. Nothing was changed.
     #[error(

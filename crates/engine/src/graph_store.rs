@@ -105,7 +105,7 @@ impl Database {
             run.clear(&target(graph), false, false)?;
             Ok(run.done())
         };
-        self.search_and_transact(&deadline, &search(&execute, false))
+        self.search_and_transact(&deadline, &search(&execute, false, 0))
     }
 
     /// Replaces all that the database holds, named graphs included, by what some documents say, as
@@ -218,7 +218,8 @@ impl Database {
         let is_long = content.is_long();
         match removes || is_long {
             true => {
-                let done = self.search_and_transact(deadline, &search(execute, is_long));
+                let search = search(execute, is_long, content.known_quads());
+                let done = self.search_and_transact(deadline, &search);
                 let is_load =
                     matches!(content, Content::Large(_)) && self.inner().leader().is_some();
                 done.map_err(|error| if is_load { beyond_pool(error) } else { error })
@@ -326,6 +327,14 @@ impl Content {
         }
     }
 
+    /// Its quads, where they were counted.
+    fn known_quads(&self) -> u64 {
+        match self {
+            Self::Short(_) => 0,
+            Self::Large(document) => document.quads(),
+        }
+    }
+
     fn insert(&self, run: &mut Run<'_>) -> Result<(), EngineError> {
         match self {
             Self::Short(document) => run.insert_document(document),
@@ -355,11 +364,12 @@ fn is_empty(snapshot: &Snapshot, graph: Option<&NamedNode>) -> bool {
 }
 
 /// How something with one document at most is executed.
-fn search<'a>(execute: &'a Execute<'a>, is_long: bool) -> Search<'a> {
+fn search<'a>(execute: &'a Execute<'a>, is_long: bool, brings: u64) -> Search<'a> {
     Search {
         execute,
         is_long,
         documents: 1,
+        brings,
         clock: &Instant::now,
     }
 }

@@ -44,6 +44,7 @@ mod load;
 mod load_part;
 mod load_within;
 mod merge;
+mod merge_underway;
 mod onto;
 mod page;
 mod parquet_source;
@@ -121,8 +122,9 @@ pub use progress::QueryProgress;
 pub use quads::GraphSelection;
 pub use query::QueryResults;
 pub use replica::{
-    Anew, CopyError, FollowerStatus, Keeper, KeeperError, NodeNames, ReceivedCopy, Replica,
-    ReplicaAgreement, ReplicaOptions, ReplicaStatus, ReplicaWay, Standing, Told, next_version,
+    Anew, CopyError, FollowerStatus, Forwarding, Keeper, KeeperError, NodeNames, ReceivedCopy,
+    Replica, ReplicaAgreement, ReplicaOptions, ReplicaStatus, ReplicaWay, Standing, Told,
+    next_version,
 };
 #[cfg(target_os = "linux")]
 pub use shards::fetching::{FetchOptions, fetch_copy};

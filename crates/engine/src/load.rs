@@ -234,6 +234,7 @@ impl Database {
             execute: &execute,
             is_long: true,
             documents: 0,
+            brings: 0,
             clock: &Instant::now,
         };
         let deadline = self.inner().deadline_of_turn();

@@ -22,6 +22,7 @@ use crate::EngineError;
 use crate::database::Inner;
 use crate::deadline::{Deadline, TURN_LOOK};
 use crate::graph::StoredGraph;
+use crate::merge_underway::MergeUnderway;
 use crate::replica::Owed;
 use crate::turn::Occupation;
 use crate::writer::Writer;
@@ -179,18 +180,28 @@ impl MergePolicy {
     /// for so many bytes of terms.
     fn is_grown(&self, snapshot: &Snapshot, times: u64, spared: u64) -> bool {
         let share = self.share_of_graph.max(1);
+        if times == 1 && snapshot.crowded_changes(share) >= self.changes {
+            return true;
+        }
+        let growth = Growth::of(snapshot);
+        let growth = Growth {
+            term_bytes: growth.term_bytes.saturating_sub(spared),
+            ..growth
+        };
+        self.is_grown_by(snapshot, times, growth)
+    }
+
+    /// True where this is so many times what a merge of a graph is meant for.
+    fn is_grown_by(&self, snapshot: &Snapshot, times: u64, growth: Growth) -> bool {
+        let share = self.share_of_graph.max(1);
         let has_grown = |now: u64, least: u64, base: &dyn Fn() -> u64| {
             let now = now / times;
             // The base is looked at only where it matters.
             least < u64::MAX && now >= least && now >= base() / share
         };
-        if times == 1 && snapshot.crowded_changes(share) >= self.changes {
-            return true;
-        }
         let quads = || snapshot.triples() + snapshot.named_quads();
-        let term_bytes = (snapshot.appended_bytes() as u64).saturating_sub(spared);
-        has_grown(snapshot.changes(), self.changes, &quads)
-            || has_grown(term_bytes, self.term_bytes, &|| {
+        has_grown(growth.changes, self.changes, &quads)
+            || has_grown(growth.term_bytes, self.term_bytes, &|| {
                 snapshot.base().footprint().total() as u64
             })
     }
@@ -204,6 +215,38 @@ impl MergePolicy {
     /// terms of a load, of so many bytes, become part of the base with it.
     pub(crate) fn is_overdue(&self, snapshot: &Snapshot, of_load: u64) -> bool {
         self.is_grown(snapshot, OVERDUE, of_load)
+    }
+
+    /// As [`Self::is_overdue`], where this were all that came since the last merge.
+    pub(crate) fn is_overdue_at(&self, snapshot: &Snapshot, growth: Growth) -> bool {
+        self.is_grown_by(snapshot, OVERDUE, growth)
+    }
+}
+
+/// What came since some merge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Growth {
+    /// Quads added or removed.
+    pub(crate) changes: u64,
+    /// Of terms that were added.
+    pub(crate) term_bytes: u64,
+}
+
+impl Growth {
+    /// What came to a snapshot since the last merge; of terms, what has come until now.
+    pub(crate) fn of(snapshot: &Snapshot) -> Self {
+        Self {
+            changes: snapshot.changes(),
+            term_bytes: snapshot.appended_bytes() as u64,
+        }
+    }
+
+    /// What came after `before`.
+    pub(crate) fn since(self, before: Self) -> Self {
+        Self {
+            changes: self.changes.saturating_sub(before.changes),
+            term_bytes: self.term_bytes.saturating_sub(before.term_bytes),
+        }
     }
 }
 
@@ -283,6 +326,11 @@ impl Signal {
             // What it panicked with was printed.
             let _ = thread.join();
         }
+    }
+
+    /// Has those look again who wait for what the thread does.
+    pub(crate) fn tell_attempted(&self) {
+        self.attempted.notify_all();
     }
 
     fn is_stopped(&self) -> bool {
@@ -551,6 +599,7 @@ impl Inner {
             leader.queue_merge(start.number(), &unmerged);
         }
         drop(writer);
+        let underway = self.note_underway(MergeUnderway::new(&start, &predicates));
         if let Some((log, ticket)) = last {
             // What is not on the device is not seen either, and its log may have failed.
             let synced = log.sync(ticket);
@@ -574,6 +623,7 @@ impl Inner {
         self.go_on()?;
         jindou_fabric::allocator::release_free_memory();
         self.go_over(merged, &of_start)?;
+        drop(underway);
         candidates.settle();
         self.streams.count_terms(&self.graph.load().snapshot);
         drop(of_start);

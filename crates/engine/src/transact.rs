@@ -55,6 +55,8 @@ pub(crate) struct Search<'a> {
     pub(crate) is_long: bool,
     /// How many documents it numbers at most.
     pub(crate) documents: u64,
+    /// Quads that it may change, where that is known before.
+    pub(crate) brings: u64,
     /// The time: how long an execution took decides whether others wait for the next one.
     pub(crate) clock: &'a dyn Fn() -> Instant,
 }
@@ -78,6 +80,8 @@ struct Races {
     lost: u64,
     /// Those among them for which others waited long.
     vain_holds: u32,
+    /// Changes that the last execution made, or that are known before.
+    brings: u64,
 }
 
 impl Races {
@@ -109,7 +113,8 @@ impl Database {
         execute: impl FnOnce(&mut Snapshot) -> Result<Done, EngineError>,
     ) -> Result<UpdateReport, EngineError> {
         let inner = self.inner();
-        inner.wait_for_merge(deadline)?;
+        // It names its quads, and is short.
+        inner.wait_for_merge(deadline, 0)?;
         let writer = inner.take_turn(deadline)?;
         let mut working = writer.begin_transaction()?;
         let done = read_whole(&writer.latest, || execute(&mut working))??;
@@ -128,11 +133,14 @@ impl Database {
         deadline: &Deadline,
         search: &Search<'_>,
     ) -> Result<UpdateReport, EngineError> {
-        let mut races = Races::default();
+        let mut races = Races {
+            brings: search.brings,
+            ..Races::default()
+        };
         loop {
             match self.try_search(deadline, search, &mut races) {
                 Ok(Some(report)) => return Ok(report),
-                Ok(None) => races.lost += 1,
+                Ok(None) => {}
                 Err(EngineError::Timeout { .. }) if races.lost > 0 => {
                     return Err(contended(races));
                 }
@@ -147,7 +155,7 @@ impl Database {
         }
     }
 
-    /// One attempt; `None` if others changed first what it read.
+    /// One attempt; `None` if others changed first what it read, or it brings too much for the merge that is under way.
     fn try_search(
         &self,
         deadline: &Deadline,
@@ -155,7 +163,7 @@ impl Database {
         races: &mut Races,
     ) -> Result<Option<UpdateReport>, EngineError> {
         let inner = self.inner();
-        inner.wait_for_merge(deadline)?;
+        inner.wait_for_merge(deadline, races.brings)?;
         let _searching = Searching::begin(&inner.searches);
         let (start, working) = {
             let mut writer = inner.take_turn(deadline)?;
@@ -163,6 +171,11 @@ impl Database {
             (Arc::new(writer.latest.clone()), working)
         };
         let (mut attempt, took) = self.execute_beside(search, &start, &working, deadline)?;
+        races.brings = attempt.changes() as u64;
+        if inner.check_may_merge().is_ok() && inner.must_wait_for_merge(races.brings) {
+            // It is executed once more when the merge has ended, on whose base it would not stand; its memory is free until then.
+            return Ok(None);
+        }
         let writer = match self.catch_up(&mut attempt, deadline, search.clock)? {
             Turn::Stands(writer) => {
                 deadline.left()?;
@@ -173,10 +186,15 @@ impl Database {
         };
         let calls_services = attempt.done().calls_services;
         drop(attempt);
-        match races.hold(took).filter(|_| !calls_services) {
-            Some(hold) => self.execute_holding(writer, deadline, search, (hold, races)),
-            None => Ok(None),
-        }
+        let done = match races.hold(took).filter(|_| !calls_services) {
+            Some(hold) => self.execute_holding(writer, deadline, search, (hold, &mut *races))?,
+            None => {
+                drop(writer);
+                None
+            }
+        };
+        races.lost += u64::from(done.is_none());
+        Ok(done)
     }
 
     /// Executes a request on a copy of `working`, which is one of `start`, while others may commit;
@@ -345,14 +363,22 @@ impl Inner {
         wait_for_lock(&self.writer, deadline)
     }
 
-    /// Waits while the changes have outgrown what a merge is meant for.
-    pub(crate) fn wait_for_merge(self: &Arc<Self>, deadline: &Deadline) -> Result<(), EngineError> {
-        let is_overdue = || {
-            let of_load = self.load_bytes.load(Relaxed);
-            (self.config.merge).is_overdue(&self.graph.load().snapshot, of_load)
-        };
+    /// Waits while the changes have outgrown what a merge is meant for ([`MergePolicy::is_overdue`]), and none is under way that
+    /// takes them away and beside which there is a place for `brings` changes more ([`MergeUnderway::takes`]): a large transaction
+    /// keeps small ones waiting until its merge begins, and large ones until that has ended.
+    ///
+    /// # Errors
+    /// As [`Deadline::left`]; [`EngineError::ReadOnly`] while merges fail.
+    ///
+    /// [`MergePolicy::is_overdue`]: crate::MergePolicy::is_overdue
+    /// [`MergeUnderway::takes`]: crate::merge_underway::MergeUnderway::takes
+    pub(crate) fn wait_for_merge(
+        self: &Arc<Self>,
+        deadline: &Deadline,
+        brings: u64,
+    ) -> Result<(), EngineError> {
         // Where none may begin yet, nobody waits for one.
-        while self.check_may_merge().is_ok() && is_overdue() {
+        while self.check_may_merge().is_ok() && self.must_wait_for_merge(brings) {
             // What failed a moment ago is not tried by each update that comes.
             if let Some(failed) = self.trouble.reason() {
                 return Err(EngineError::ReadOnly {

@@ -106,6 +106,7 @@ fn search_around(
         execute: &execute,
         is_long: false,
         documents: parsed.operations.len() as u64,
+        brings: 0,
         clock: &clock,
     };
     let deadline = Deadline::new(Instant::now(), None, None);
@@ -523,6 +524,7 @@ fn threads_of(database: &Database, is_long: bool) -> Vec<(String, bool)> {
         execute: &execute,
         is_long,
         documents: 1,
+        brings: 0,
         clock: &Instant::now,
     };
     let deadline = Deadline::never();
@@ -563,6 +565,7 @@ fn overtaken(database: &Database, text: &str) -> (UpdateReport, u32) {
         execute: &execute,
         is_long: true,
         documents: 1,
+        brings: 0,
         clock: &clock,
     };
     let report = database.search_and_transact(&Deadline::never(), &search);

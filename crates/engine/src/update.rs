@@ -162,6 +162,7 @@ impl Database {
                     execute: &execute,
                     is_long,
                     documents: update.operations.len() as u64,
+                    brings: 0,
                     clock: &Instant::now,
                 };
                 self.search_and_transact(&deadline, &search)

@@ -70,7 +70,7 @@ pub struct ServerConfig {
     pub idle_timeout: Duration,
     /// How long a client may take none of what is sent to it: 60 s.
     pub write_timeout: Duration,
-    /// How long requests may go on once the server is told to stop: 10 s.
+    /// How long requests may go on once the server is told to stop, until they are refused: 10 s.
     pub shutdown_grace: Duration,
     /// Which pages may read answers: [`Cors::Local`]. What changes the database is taken from
     /// pages of this server and of [`Cors::Origins`] only, since a browser sends it for any page.

@@ -9,6 +9,7 @@ use jindou_engine::results::ResultsError;
 use jindou_engine::{EngineError, LeaderErrorClass, ServiceError, WebError};
 
 use crate::queries::{QueryId, Reason};
+use crate::stopping;
 
 /// When to come again to a server whose memory is taken, in seconds.
 const MEMORY_SECONDS: u32 = 5;
@@ -106,9 +107,14 @@ impl Refusal {
         }
     }
 
-    /// A query was ended from outside. Not 503: whoever tries again by itself should not.
+    /// A query was ended from outside. Not 503, but where the server stops: whoever tries again by itself should not.
     pub(crate) fn cancelled(reason: Reason) -> Self {
-        Self::new(StatusCode::CONFLICT, reason.message())
+        match reason {
+            Reason::Stopped => stopping::refused(),
+            Reason::Request | Reason::Gone | Reason::Stalled => {
+                Self::new(StatusCode::CONFLICT, reason.message())
+            }
+        }
     }
 
     pub(crate) fn too_many_rows(limit: u64) -> Self {
@@ -250,7 +256,9 @@ impl From<EngineError> for Refusal {
                     Self::internal()
                 }
             },
-            EngineError::TransactionTooLarge { .. } | EngineError::LoadBeyondPool { .. } => {
+            EngineError::TransactionTooLarge { .. }
+            | EngineError::LoadBeyondPool { .. }
+            | EngineError::DocumentsBeyondLink { .. } => {
                 Self::new(StatusCode::PAYLOAD_TOO_LARGE, said)
             }
             EngineError::NoStack { .. }

@@ -20,6 +20,7 @@ use oxrdf::NamedNode;
 
 use crate::body::Body;
 use crate::choice::choose;
+use crate::elsewhere;
 use crate::error::Refusal;
 use crate::execute::{Asked, Output, Query, Sink, Stop};
 use crate::multipart;
@@ -235,6 +236,12 @@ impl Service {
         if !is_form && !Format::is_vague(&media_type(&kind)) {
             // What is not taken is not read first.
             format(&media_type(&kind))?;
+        }
+        let database = &self.executor.database;
+        if let Some(elsewhere) =
+            elsewhere::large_document(database, request.headers(), request.uri())?
+        {
+            return Ok(elsewhere);
         }
         let brought = self.brought(request, &kind, &target.base).await?;
         let write = self.write_of(text, brought.bytes, client);

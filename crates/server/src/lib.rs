@@ -63,7 +63,7 @@
 //! rows, 409 when somebody ended the query, 403 for an endpoint that may not be called, 502 for one
 //! that does not answer, 503 when the query needs too much memory or too large temporary files, 507
 //! when the server's disk has no room for these, and 503 with `Retry-After` when
-//! the server has too much to do or other queries have its memory. Once results are under way an
+//! the server has too much to do, other queries have its memory, or it stops. Once results are under way an
 //! error cuts the connection before the last chunk, so that no client takes a part for the whole;
 //! `/queries/{id}` then says what it was. The id is in the header `Jindou-Query-Id` of each answer.
 //! A client that goes away cancels its query; one that has only ended its sending side gets its
@@ -109,6 +109,7 @@ mod credentials;
 mod decode;
 mod delta;
 mod description;
+mod elsewhere;
 mod error;
 mod events;
 mod execute;
@@ -143,6 +144,7 @@ mod sinks;
 mod slow_queries;
 mod spool;
 mod stall;
+mod stopping;
 mod strain;
 mod stream;
 mod streams;

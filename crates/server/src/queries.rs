@@ -14,6 +14,7 @@ use jindou_fabric::schedule::{ThreadId, run_when_idle};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
+use crate::stopping::STOPPED;
 use crate::threads::{HeavyPriority, Purpose};
 
 /// Bytes of a query's text kept for the list.
@@ -93,6 +94,8 @@ pub(crate) enum Reason {
     Gone,
     /// Its client does not read.
     Stalled,
+    /// The server stops, and has waited for it.
+    Stopped,
 }
 
 impl Reason {
@@ -101,6 +104,7 @@ impl Reason {
             Self::Request => "the query was cancelled through DELETE /queries",
             Self::Gone => "the client went away",
             Self::Stalled => "the client did not read its results for too long",
+            Self::Stopped => STOPPED,
         }
     }
 }
@@ -312,7 +316,8 @@ impl Running {
         self.hurry();
         self.cancelled.notify_waiters();
         let sending = self.state.load(Relaxed) == State::Sending as u8;
-        if sending && reason != Reason::Gone {
+        // Where the server stops, who reads gets what was found, and then sees that it is cut short.
+        if sending && !matches!(reason, Reason::Gone | Reason::Stopped) {
             self.cut();
         }
     }
@@ -415,6 +420,8 @@ pub(crate) struct Queries {
     next: AtomicU64,
     parts: [Mutex<HashMap<QueryId, Arc<Running>>>; PARTS],
     failed: Mutex<VecDeque<Failed>>,
+    /// Whatever comes is ended at once.
+    stopped: AtomicBool,
 }
 
 struct Failed {
@@ -451,6 +458,7 @@ impl Queries {
             next: AtomicU64::new(0),
             parts: Default::default(),
             failed: Mutex::default(),
+            stopped: AtomicBool::new(false),
         }
     }
 
@@ -473,8 +481,20 @@ impl Queries {
             let running = Arc::new(Running::new(id, kind, text, client, started, limit));
             part.insert(id, Arc::clone(&running));
             drop(part);
+            // Either this is seen, or `stop` sees the query: the lock orders the two.
+            if self.stopped.load(Relaxed) {
+                running.cancel(Reason::Stopped);
+            }
             let queries = Arc::clone(self);
             return Listed { queries, running };
+        }
+    }
+
+    /// Ends all queries, and those that come.
+    pub(crate) fn stop(&self) {
+        self.stopped.store(true, Relaxed);
+        for running in self.all() {
+            running.cancel(Reason::Stopped);
         }
     }
 
@@ -585,6 +605,19 @@ mod tests {
         assert_eq!(queries.json()[0]["query"], "ASK {}");
         drop(listed);
         assert!(queries.get(id).is_none() && queries.json_of(id).is_none());
+    }
+
+    #[test]
+    fn a_query_that_comes_when_all_were_ended_is_ended_too() {
+        let queries = Arc::new(Queries::new());
+        let before = list(&queries, "ASK {}");
+        assert_eq!(before.reason(), None);
+        queries.stop();
+        let after = list(&queries, "ASK {}");
+        for listed in [before, after] {
+            assert_eq!(listed.reason(), Some(Reason::Stopped));
+            assert!(listed.token().is_cancelled());
+        }
     }
 
     #[test]

@@ -17,10 +17,12 @@ use tokio::time::Instant;
 
 use crate::connections::Peer;
 use crate::decode::{Coding, MARK_BYTES};
+use crate::elsewhere;
 use crate::error::Refusal;
 use crate::metrics::Rejected;
 use crate::service::{Service, content_type};
 use crate::spool::{self, Spool, Spooled};
+use crate::stopping::{self, Phase};
 
 /// Buffers up to this size, in bytes, are not reserved: the number of connections bounds them.
 pub(crate) const UNRESERVED_BYTES: usize = 16 << 10;
@@ -111,6 +113,8 @@ struct Bounds {
     spools: bool,
     /// Whether it is a document of RDF, which may begin with the mark of its compression.
     is_document: bool,
+    /// In all, in bytes, where this node hands it on.
+    forwarded_bytes: Option<u64>,
     /// What is advised where it is too large.
     advice: &'static str,
 }
@@ -139,6 +143,11 @@ impl Keeper<'_> {
     }
 
     fn keep(&mut self, data: &[u8]) -> Result<(), Refusal> {
+        let bytes = self.kept_bytes() + data.len() as u64;
+        if self.bounds.forwarded_bytes.is_some_and(|most| bytes > most) {
+            let database = &self.service.executor.database;
+            return Err(elsewhere::too_large_to_forward(database));
+        }
         if let Some(spool) = &mut self.spool {
             return self.service.count_spooled(spool.write(data));
         }
@@ -208,6 +217,7 @@ impl Service {
             memory_bytes: self.config.max_body_bytes,
             spools: false,
             is_document: false,
+            forwarded_bytes: None,
             advice,
         };
         match self.receive_within(request, bounds).await? {
@@ -230,6 +240,7 @@ impl Service {
             },
             spools,
             is_document: true,
+            forwarded_bytes: elsewhere::most_forwarded(&self.executor.database),
             advice: LOAD_ADVICE,
         };
         self.receive_within(request, bounds).await
@@ -358,6 +369,7 @@ impl Service {
                 memory_bytes: most_bytes,
                 spools: false,
                 is_document: true,
+                forwarded_bytes: None,
                 advice: LOAD_ADVICE,
             },
             received: Received::default(),
@@ -384,7 +396,11 @@ impl Service {
     /// The next bytes of a body, if they come before `end`.
     async fn frame(&self, body: &mut Incoming, end: Instant) -> Result<Option<Bytes>, Refusal> {
         loop {
-            let frame = tokio::time::timeout_at(end, body.frame()).await;
+            let frame = tokio::select! {
+                biased;
+                frame = tokio::time::timeout_at(end, body.frame()) => frame,
+                () = self.stopping.until(Phase::Refuses) => return Err(stopping::refused()),
+            };
             let frame = frame.map_err(|_| {
                 let message = "the body took too long to arrive";
                 Refusal::new(StatusCode::REQUEST_TIMEOUT, message)

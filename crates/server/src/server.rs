@@ -31,6 +31,7 @@ use crate::queries::Client;
 use crate::reread::RereadFiles;
 use crate::service::Service;
 use crate::stall::StallGuard;
+use crate::stopping::{ANSWER_GRACE, Phase};
 use crate::strain;
 use crate::threads::HeavyPriority;
 use crate::ticker::Ticker;
@@ -128,8 +129,8 @@ impl Server {
     }
 
     /// Serves connections until `shutdown` is done. Then no more are accepted, requests under way
-    /// get [`ServerConfig::shutdown_grace`] to end, and what is left is cut and its queries are
-    /// cancelled.
+    /// get [`ServerConfig::shutdown_grace`] to end, and what is left is refused with 503; bodies of
+    /// answers that have begun are cut short, as by a query's limit.
     ///
     /// Runs on a tokio runtime with time and I/O enabled. Several worker threads are best: a
     /// query may keep one busy for [`ServerConfig::inline_budget`].
@@ -185,25 +186,15 @@ impl Server {
         self.service.readers.stop();
         let connectors = Arc::clone(&self.service.connectors);
         let disconnected = tokio::task::spawn_blocking(move || connectors.stop());
-        let drained = async { while tasks.join_next().await.is_some() {} };
-        if tokio::time::timeout(self.config.shutdown_grace, drained)
-            .await
-            .is_err()
-        {
-            tracing::warn!(
-                connections = tasks.len(),
-                "requests did not end in time; cut"
-            );
-            tasks.shutdown().await;
-        }
+        self.end_requests(&mut tasks).await;
         if tokio::time::timeout(LAST_GRACE, disconnected)
             .await
             .is_err()
         {
             tracing::warn!("brokers did not answer in time");
         }
-        // The clients are gone, so what still computes ends at its next batch of rows. Its
-        // threads use this runtime until then.
+        // All queries are cancelled or have lost their clients, so what still computes ends at its next batch
+        // of rows. Its threads use this runtime until then.
         let idle = async {
             while !self.service.is_idle() {
                 tokio::time::sleep(LAST_LOOK).await;
@@ -211,6 +202,30 @@ impl Server {
         };
         if tokio::time::timeout(LAST_GRACE, idle).await.is_err() {
             tracing::error!("queries did not end though they were cancelled");
+        }
+    }
+
+    /// Waits until all connections have ended, and sees to it that they do.
+    async fn end_requests(&self, connections: &mut JoinSet<()>) {
+        if has_drained(connections, self.config.shutdown_grace).await {
+            return;
+        }
+        tracing::warn!(
+            connections = connections.len(),
+            "requests did not end in time; they are refused"
+        );
+        self.service.stopping.go_on_to(Phase::Refuses);
+        self.service.executor.queries.stop();
+        if has_drained(connections, ANSWER_GRACE).await {
+            return;
+        }
+        self.service.stopping.go_on_to(Phase::GivesUp);
+        if !has_drained(connections, LEAVE_GRACE).await {
+            tracing::warn!(
+                connections = connections.len(),
+                "answers were not taken in time; cut"
+            );
+            connections.shutdown().await;
         }
     }
 
@@ -344,6 +359,12 @@ impl Server {
             }
         }
     }
+}
+
+/// Whether all connections have ended within a time.
+async fn has_drained(connections: &mut JoinSet<()>, limit: Duration) -> bool {
+    let drained = async { while connections.join_next().await.is_some() {} };
+    tokio::time::timeout(limit, drained).await.is_ok()
 }
 
 /// What comes before HTTP on a connection.

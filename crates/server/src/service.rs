@@ -34,6 +34,7 @@ use crate::respond;
 use crate::route::{QUERIES, Route};
 use crate::sinks::Sink;
 use crate::spool::Spools;
+use crate::stopping::{self, Phase, Stopping};
 use crate::update::{Write, written, written_with};
 
 const PAGE: &str = include_str!("page.html");
@@ -56,6 +57,7 @@ pub(crate) struct Service {
     started: Instant,
     ticker: OnceLock<Thread>,
     pub(crate) connectors: Arc<Connectors>,
+    pub(crate) stopping: Stopping,
 }
 
 impl Service {
@@ -74,6 +76,7 @@ impl Service {
             connections: AtomicUsize::new(0),
             started: Instant::now(),
             ticker: OnceLock::new(),
+            stopping: Stopping::new(),
         }
     }
 
@@ -116,7 +119,11 @@ impl Service {
         let watches = matches!(route, Route::Health | Route::Metrics);
         let routed = match !watches && peer.is_confined().await {
             true => Err(full()),
-            false => self.route(route, request, client).await,
+            false => tokio::select! {
+                biased;
+                routed = self.route(route, request, client) => routed,
+                () = self.stopping.until(Phase::GivesUp) => Err(stopping::given_up()),
+            },
         };
         let mut response = match routed {
             Ok(response) => response,

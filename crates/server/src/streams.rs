@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use hyper::body::Incoming;
-use hyper::header::{HeaderMap, HeaderValue, LOCATION, VARY};
+use hyper::header::{HeaderMap, HeaderValue, VARY};
 use hyper::{Method, Request, Response, StatusCode};
 use jindou_engine::results::{GraphFormat, Offer};
 use jindou_engine::{
@@ -19,7 +19,7 @@ use serde::Serialize;
 use tokio::sync::oneshot;
 
 use crate::body::{Body, CancelOnDrop};
-use crate::cluster::ClusterNow;
+use crate::elsewhere;
 use crate::error::Refusal;
 use crate::execute::{Executor, Stop, guarded, no_thread};
 use crate::protocol;
@@ -271,21 +271,10 @@ impl Service {
         let EngineError::StreamsElsewhere { node } = &error else {
             return Err(error.into());
         };
-        let nodes = ClusterNow::of(database).map(|now| now.nodes);
-        let node = nodes.into_iter().flatten().find(|one| one.name == *node);
-        let Some(http) = node.and_then(|node| node.http) else {
-            return Err(error.into());
-        };
-        let asked = request.uri().path_and_query();
-        let asked = asked.map_or("/", |asked| asked.as_str());
-        let place = format!("{}{asked}", http.trim_end_matches('/'));
-        let Ok(place) = HeaderValue::try_from(place) else {
-            return Err(error.into());
-        };
-        let mut response = respond::whole("text/plain", format!("{error}\n"));
-        *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;
-        response.headers_mut().insert(LOCATION, place);
-        Ok(Some(response))
+        match elsewhere::redirect(database, node, request.uri(), &error.to_string()) {
+            Some(redirect) => Ok(Some(redirect)),
+            None => Err(error.into()),
+        }
     }
 
     async fn create_stream(

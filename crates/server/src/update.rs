@@ -129,7 +129,7 @@ fn refusal(stop: Stop, listed: &Listed) -> (Ending, Refusal) {
         EngineError::Cancelled => {
             let reason = listed.reason().unwrap_or(Reason::Gone);
             let ending = match reason {
-                Reason::Request => Ending::Cancelled,
+                Reason::Request | Reason::Stopped => Ending::Cancelled,
                 Reason::Gone | Reason::Stalled => Ending::Abandoned,
             };
             return (ending, Refusal::cancelled(reason));

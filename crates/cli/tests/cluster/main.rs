@@ -3,6 +3,7 @@
 
 mod copied;
 mod elected;
+mod large_documents;
 mod listed;
 mod namespaces;
 mod parts;

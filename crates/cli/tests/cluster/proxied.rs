@@ -14,13 +14,13 @@ use super::{
 };
 
 /// Copies of a store, of which the first node of the list leads, at ports that stay.
-struct Copies<'a> {
-    folder: &'a Path,
+pub(crate) struct Copies<'a> {
+    pub(crate) folder: &'a Path,
     ports: [u16; 3],
 }
 
 impl<'a> Copies<'a> {
-    fn new(folder: &'a Path) -> Self {
+    pub(crate) fn new(folder: &'a Path) -> Self {
         for name in NAMES {
             succeeds(folder, &["backup", "--location", "store", "--to", name]);
         }
@@ -28,7 +28,7 @@ impl<'a> Copies<'a> {
         Self { folder, ports }
     }
 
-    fn start(&self, number: usize) -> Node {
+    pub(crate) fn start(&self, number: usize) -> Node {
         let (name, port) = (NAMES[number], self.ports[number]);
         let mut command = jindou(self.folder);
         command.args([
@@ -44,7 +44,7 @@ impl<'a> Copies<'a> {
         Node::of(command)
     }
 
-    fn urls(&self) -> [String; 3] {
+    pub(crate) fn urls(&self) -> [String; 3] {
         self.ports.map(|port| format!("http://127.0.0.1:{port}"))
     }
 
@@ -66,7 +66,7 @@ impl<'a> Copies<'a> {
         command.output().unwrap()
     }
 
-    fn wait_until_whole(&self) {
+    pub(crate) fn wait_until_whole(&self) {
         wait_for("all copies are in sync", || {
             self.status(&[]).status.success().then_some(())
         });

@@ -20,6 +20,27 @@ use crate::deadline::{Deadline, TURN_LOOK};
 use crate::prefixes::PrefixTable;
 use crate::{Database, EngineError, GraphReport, UpdateOptions, UpdateReport};
 
+/// Where a copy that follows hands writes on, and how much of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forwarding {
+    /// The name of the node that leads, while it is known.
+    pub leader: Option<String>,
+    /// Bytes that the documents of one write may have.
+    pub document_bytes: usize,
+}
+
+impl Database {
+    /// How this copy hands writes on, where another one leads: whoever has larger documents sends them to that node.
+    #[must_use]
+    pub fn forwarding(&self) -> Option<Forwarding> {
+        let follower = self.inner().follower()?;
+        Some(Forwarding {
+            leader: Some(follower.leader_name()).filter(|name| !name.is_empty()),
+            document_bytes: follower.options.document_bytes,
+        })
+    }
+}
+
 /// What is written for a graph, or for all of them.
 pub(crate) enum Target<'a> {
     Graph(Option<&'a NamedNode>),
@@ -68,7 +89,7 @@ impl Follower {
     /// Has the leader write documents into a graph, or into all that they name.
     ///
     /// # Errors
-    /// As [`Follower::update`]; [`EngineError::InvalidQuery`] for documents that are too large.
+    /// As [`Follower::update`]; [`EngineError::DocumentsBeyondLink`].
     pub(crate) fn write_documents(
         &self,
         inner: &Inner,
@@ -143,13 +164,9 @@ impl Follower {
         let mut left = self.options.document_bytes;
         for document in documents {
             let Some(raw) = document.into_raw(left)? else {
-                return Err(EngineError::InvalidQuery {
-                    message: format!(
-                        "the documents have more than the {} bytes that this node sends to the one that takes all \
-                         writes: send them to node {}",
-                        self.options.document_bytes,
-                        self.leader_name()
-                    ),
+                return Err(EngineError::DocumentsBeyondLink {
+                    limit_bytes: self.options.document_bytes,
+                    node: self.leader_name(),
                 });
             };
             left -= raw.bytes.len();

@@ -50,6 +50,7 @@ use crate::{Database, EngineError};
 pub(crate) use copy_wire::receive_copy;
 pub use copy_wire::{CopyError, ReceivedCopy};
 pub(crate) use follower::{Follower, Owed};
+pub use forward::Forwarding;
 pub(crate) use forward::Target;
 use giving::remove_leftovers;
 pub(crate) use group::Group;

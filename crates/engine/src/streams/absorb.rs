@@ -285,7 +285,7 @@ impl Inner {
         let deadline = Deadline::never();
         let options = UpdateOptions::default();
         let graph = stream.definition.graph.as_deref();
-        self.wait_for_merge(&deadline)?;
+        self.wait_for_merge(&deadline, tuples.len() as u64)?;
         let mut writer = self.take_turn(&deadline)?;
         writer.revoke()?;
         let mut working = writer.begin_transaction()?;

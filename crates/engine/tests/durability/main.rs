@@ -1,6 +1,7 @@
 //! What a store keeps through checkpoints, merges, faults of its disk and damage to its files.
 
 mod backups;
+mod beside_merges;
 mod bounded_loads;
 mod contents;
 mod crash_states;

@@ -167,8 +167,24 @@ fn what_a_follower_does_not_do_is_refused_by_name() {
     let follower = cluster.node(1);
     let large = || vec![Source::bytes("a.nt", vec![b'#'; 101])];
     let refused = follower.add_to_graph(None, large(), &UpdateOptions::default());
-    let refused = refused.expect_err("it is large").to_string();
-    assert!(refused.contains("send them to node n0"), "{refused}");
+    let refused = refused.expect_err("it is large");
+    assert!(matches!(
+        refused,
+        EngineError::DocumentsBeyondLink {
+            limit_bytes: 100,
+            ..
+        }
+    ));
+    assert!(
+        refused.to_string().contains("send them to node n0"),
+        "{refused}"
+    );
+    let forwarding = follower.forwarding().expect("it follows");
+    assert_eq!(
+        (forwarding.leader.as_deref(), forwarding.document_bytes),
+        (Some("n0"), 100)
+    );
+    assert_eq!(cluster.node(0).forwarding(), None);
     let options = UpdateOptions {
         return_delta: true,
         ..UpdateOptions::default()

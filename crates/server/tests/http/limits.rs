@@ -648,6 +648,43 @@ fn a_stopping_server_ends_what_is_under_way() {
 }
 
 #[test]
+fn a_stopping_server_answers_what_it_ends() {
+    let mut server = Running::with(|config| {
+        config.shutdown_grace = Duration::from_millis(1);
+        config.heavy_queries = 1;
+    });
+    let mut computing = server.connect();
+    computing.send("GET", &target(FRUITLESS, ""), "", "");
+    server.wait_for_metric("jindou_heavy_queries{state=\"computing\"} 1");
+    let mut queued = server.connect();
+    queued.send("GET", &target(FRUITLESS, ""), "", "");
+    server.wait_for_metric("jindou_heavy_queries{state=\"queued\"} 1");
+    let mut updating = server.connect();
+    let update = format!(
+        "INSERT {{ <http://e/new> <http://e/p> ?a }} {}",
+        FRUITLESS.replace("SELECT *", "WHERE")
+    );
+    let kind = "Content-Type: application/sparql-update\r\n";
+    updating.send("POST", "/update", kind, &update);
+    server.wait_for_metric("jindou_queries_in_flight 3");
+    // It waits for a body of which the last byte never comes: who is asked to go on has a request that is read.
+    let mut uploading = server.connect();
+    let head = "Content-Type: text/turtle\r\nContent-Length: 3\r\nExpect: 100-continue\r\n";
+    uploading.send("PUT", "/store?default", head, "");
+    assert_eq!(uploading.head().status, 100);
+    uploading.write(b"# ");
+    server.stop();
+    for connection in [&mut computing, &mut queued, &mut updating, &mut uploading] {
+        let answer = connection.answer("GET");
+        assert_eq!(answer.status, 503, "{}", answer.text());
+        assert_eq!(answer.header("retry-after"), Some("5"));
+        let text = answer.text();
+        assert!(text.contains("this server stops, or starts anew"), "{text}");
+        assert!(answer.whole && connection.ended());
+    }
+}
+
+#[test]
 fn clients_that_come_at_once_wait_to_be_accepted() {
     const CLIENTS: usize = 500;
     let most = std::fs::read_to_string("/proc/sys/net/core/somaxconn");
