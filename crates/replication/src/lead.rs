@@ -181,8 +181,7 @@ impl Replication {
         }
     }
 
-    /// Has the configuration do without nodes that are silent or late, and with those that have caught up, unless
-    /// another one was proposed and the keeper has not said what became of it.
+    /// Has the configuration do without nodes that are silent or late, and with those that have caught up.
     pub(crate) fn look_after_copies(&mut self, now: Time) {
         let timing = self.timing;
         let mut in_sync = self.known.configuration.in_sync.clone();
@@ -215,7 +214,7 @@ impl Replication {
         if waits_for_fewer {
             self.settle(now);
         }
-        if self.proposal.is_none() && in_sync != self.known.configuration.in_sync {
+        if in_sync != self.known.configuration.in_sync {
             let next = self.known.configuration.with(in_sync);
             self.propose(now, next);
         }

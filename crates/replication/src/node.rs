@@ -243,11 +243,11 @@ impl Replication {
     /// Time passes: to be called more often than beats are sent.
     pub fn tick(&mut self, now: Time) {
         self.ask_again(now);
-        match self.leads {
-            // Also while the keeper is away: nothing waits for a copy that is not in sync and silent.
-            Some(_) => self.look_after_copies(now),
-            None if self.proposal.is_none() => self.look_after_leader(now),
-            None => {}
+        if self.proposal.is_none() {
+            match self.leads {
+                Some(_) => self.look_after_copies(now),
+                None => self.look_after_leader(now),
+            }
         }
         if now >= self.next_beat {
             self.beat(now);

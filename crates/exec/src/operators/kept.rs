@@ -276,9 +276,7 @@ impl Kept {
         // The first index by the plain key is booked with the rows.
         if mask != 0 || !indexes.is_empty() {
             let more = self.index_bytes(rows.len(), mask);
-            // There is the plain key where this finds no room, also where nothing can go to disk. What else
-            // ends the query is met again below.
-            if !room(self.bytes() + more).unwrap_or(false) {
+            if !room(self.bytes() + more)? {
                 mask = 0;
                 self.groups[group].plain_only = true;
                 self.groups[group].indexes.clear();
