@@ -41,8 +41,8 @@ pub struct Options {
     pub child: Option<ChildProgram>,
     /// Where to keep a stored database, whose opening is measured; made if it is not there.
     pub location: Option<PathBuf>,
-    /// Load within so many bytes what the generator writes to a pipe, into the stored database, and ask the queries of that:
-    /// of data for which neither memory nor a file has room. What is at `location` already is taken as it is.
+    /// Pipe the generated data into a load with this memory limit, in bytes, and query the store it makes at `location`: for
+    /// data that fits neither into memory nor into a file. A store that is there already is queried as it is.
     pub memory: Option<u64>,
 }
 
@@ -156,7 +156,7 @@ fn from_file(
     Ok((database, load, stored))
 }
 
-/// Loads within so many bytes what the generator writes to a pipe, in a fresh process, and opens that.
+/// Pipes the generated data into a load with this memory limit, in a fresh process, and opens the store.
 fn piped(
     options: &Options,
     data: Lubm,

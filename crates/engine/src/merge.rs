@@ -191,7 +191,7 @@ impl MergePolicy {
         self.is_grown_by(snapshot, times, growth)
     }
 
-    /// True where this is so many times what a merge of a graph is meant for.
+    /// True if this growth is at least `times` the growth at which a merge is due.
     fn is_grown_by(&self, snapshot: &Snapshot, times: u64, growth: Growth) -> bool {
         let share = self.share_of_graph.max(1);
         let has_grown = |now: u64, least: u64, base: &dyn Fn() -> u64| {

@@ -10,8 +10,8 @@ use rustc_hash::FxHashSet;
 use crate::database::Inner;
 use crate::merge::{Growth, MergePolicy};
 
-/// Beside a merge writers bring one in so many of the changes that it takes, at most, or as much as makes a merge due if that is
-/// more.
+/// While a merge runs, writers may add this fraction of the changes that it merges (one in so many), or as much as makes a
+/// merge due if that is more.
 const BESIDE_SHARE: u64 = 4;
 
 /// What a merge that is under way takes.
@@ -36,7 +36,7 @@ impl MergeUnderway {
         }
     }
 
-    /// Whether writers that bring so many more changes may go on, as what came since the merge began, with these, is
+    /// Whether a writer with so many changes may go on while the merge runs: if what came since it began, with these, is
     ///
     /// - at most a quarter of what the merge takes, or what makes a merge due if that is more: changes and bytes of terms each, and
     /// - not overdue when the merge has ended, with what it leaves.
@@ -85,7 +85,7 @@ impl Inner {
         UnderwayNote(self)
     }
 
-    /// Whether a writer that brings so many changes has to wait for a merge, as far as is known of it.
+    /// Whether a writer has to wait for a merge, by the number of changes that it is known to bring.
     pub(crate) fn must_wait_for_merge(&self, brings: u64) -> bool {
         let policy = &self.config.merge;
         let of_load = self.load_bytes.load(std::sync::atomic::Ordering::Relaxed);
