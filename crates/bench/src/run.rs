@@ -79,7 +79,10 @@ pub fn forked(
 }
 
 /// Reads every id of every row; gives the number of rows.
-fn read(solutions: &mut Solutions) -> Result<u64, BenchError> {
+///
+/// # Errors
+/// [`BenchError::Engine`].
+pub(crate) fn read(solutions: &mut Solutions) -> Result<u64, BenchError> {
     let columns = solutions.variables().len();
     let (mut rows, mut sum) = (0, 0_u64);
     while let Some(batch) = solutions.next_batch()? {

@@ -139,8 +139,13 @@ fn with_advice(mut error: clap::Error, line: &[OsString]) -> clap::Error {
     let argument = error.get(ContextKind::InvalidArg);
     let is_name = matches!(argument, Some(ContextValue::String(word)) if !word.starts_with('-'));
     if is_query && is_name && error.kind() == ErrorKind::UnknownArgument {
-        let advice = "name a store by --location DIR, or files by --data FILE..., and what is asked by \
-                      --query QUERY or --query-file FILE";
+        let files = match line.get(1) {
+            Some(word) if word == "query" => ", or files by --data FILE...",
+            _ => "",
+        };
+        let advice = format!(
+            "name a store by --location DIR{files}, and what is asked by --query QUERY or --query-file FILE"
+        );
         let advice = ContextValue::StyledStrs(vec![advice.into()]);
         error.insert(ContextKind::Suggested, advice);
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use jindou_bench::graphs::Layout;
 use jindou_bench::merges::Scenario;
-use jindou_bench::operators::{DEFAULT_SETS, Family, UNIVERSITIES};
+use jindou_bench::operators::{DEFAULT_SETS, DataSet, Family, UNIVERSITIES};
 use jindou_bench::scale::model::Link;
 
 use crate::cluster_args::MOST_NODES;
@@ -525,6 +525,7 @@ Examples:
   jindou bench operators
   jindou bench operators --family path --family order
   jindou bench operators --only 'count ' --json report.json
+  jindou bench operators --set lubm --universities 40 --ids --threads 2 --against-threads 1
 
 LUBM is generated. WatDiv and SSB are read from --sets and left out, visibly, where they are
 absent. Every answer is compared with the recorded one; one that differs ends in an error.")]
@@ -546,6 +547,21 @@ pub(crate) struct OperatorArguments {
         allow_negative_numbers = true
     )]
     pub(crate) threads: Option<NonZeroUsize>,
+    /// Measure the same with so many threads of one query beside it, by turns
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse_count::<NonZeroUsize>,
+        allow_negative_numbers = true,
+        requires = "threads"
+    )]
+    pub(crate) against_threads: Option<NonZeroUsize>,
+    /// Read the ids of rows, and write none of them as text
+    #[arg(long)]
+    pub(crate) ids: bool,
+    /// Only this data set; may be given several times
+    #[arg(long, value_name = "SET")]
+    pub(crate) set: Vec<DataSet>,
     /// Time for the timed runs of one query, in seconds
     #[arg(
         long,

@@ -128,6 +128,18 @@ impl Operator for Profiled {
     }
 }
 
+/// The rows of a node's last step that are counted and not listed, where nobody wants more of them than `needed`.
+fn counted_rows(node: &Node, needed: &VarSet) -> f64 {
+    match &node.operator {
+        Planned::Project { input, .. } | Planned::Reduced { input } => counted_rows(input, needed),
+        Planned::Explore { steps, .. } => match steps.last() {
+            Some(last) if steps::count::is_by_length(&last.step, needed) => last.rows,
+            _ => 0.0,
+        },
+        _ => 0.0,
+    }
+}
+
 /// What the chains of several threads have in common while they are built.
 struct Chains<'a> {
     /// What they share out.
@@ -398,7 +410,12 @@ impl<'a> Builder<'a> {
         };
         // To find the rows of one step, or to count them, takes less than to hand them over.
         let is_cheap = steps < 2 && (counted || !P::IS_WORK);
-        if is_cheap {
+        let listed = match counted {
+            true => rows - counted_rows(node, needed),
+            false => rows,
+        };
+        let is_counted = listed < rows && listed < parallel.sharing.least_cost / COST_OF_ROW;
+        if is_cheap || is_counted {
             return Ok(None);
         }
         let Some(morsels) = self.morsels((&begin, rows), parallel)? else {

@@ -223,6 +223,8 @@ impl Replication {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+
     use super::*;
     use crate::message::Beat;
     use crate::{Start, Timing, Versioned};
@@ -282,8 +284,10 @@ mod tests {
             };
             self.core.received(self.now, OTHER, &Message::Beat(beat));
             self.core.tick(self.now);
-            for action in self.core.take_actions() {
+            let mut actions = VecDeque::from(self.core.take_actions());
+            while let Some(action) = actions.pop_front() {
                 match action {
+                    Action::Note(kept) => self.core.noted(self.now, kept),
                     Action::Propose { configuration, .. } => {
                         self.version += 1;
                         let version = self.version;
@@ -296,6 +300,7 @@ mod tests {
                     Action::Send(_, Message::Beat(beat)) => self.granted = Some(beat.sent),
                     _ => {}
                 }
+                actions.extend(self.core.take_actions());
             }
         }
 

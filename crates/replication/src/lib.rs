@@ -13,6 +13,8 @@
 //!   nodes in sync, another one that of the leader. Clocks need not agree, but must go equally fast but for a quarter.
 //! - A node that is silent, or keeps others waiting, gets no grants any more, and once its lease has certainly ended the leader takes it out of the
 //!   configuration. Where the leader is silent, another node in sync takes its place, in the next term.
+//! - A node leads, or follows another leader, once the configuration that says so is on its device: it begins again under no leader
+//!   that it had left, and so grants and acknowledges nothing to one that was replaced.
 //! - What a leader had that the next one has not was told to no client: a node that has such transactions gives them up
 //!   ([`common_snapshot`]).
 //!

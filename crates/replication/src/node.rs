@@ -24,7 +24,7 @@ pub struct Start {
     pub timing: Timing,
     /// The last snapshot that it has on its device, which its readers would see.
     pub last: SnapshotNumber,
-    /// What is kept, if that is known.
+    /// What was noted last of what is kept.
     pub known: Versioned,
     /// If nothing is kept, it is the first to lead.
     pub may_form: bool,
@@ -45,6 +45,10 @@ pub enum Action {
         /// By what.
         configuration: Configuration,
     },
+    /// Have this on the device, and say so by [`Replication::noted`]. Nobody follows another leader, or leads, before: a node that
+    /// is lost then, and begins again with what it noted, would take part under a leader that it had left. What is said later
+    /// stands for what was said before.
+    Note(Versioned),
     /// Begin to order transactions: nodes that follow are asked anew what they have.
     Lead {
         /// In which term.
@@ -79,7 +83,10 @@ pub enum Answering {
 pub struct Replication {
     pub(crate) here: NodeId,
     pub(crate) timing: Timing,
+    /// What it acts by, which is noted.
     pub(crate) known: Versioned,
+    /// What it has heard last, which may not be noted yet.
+    heard: u64,
     pub(crate) proposal: Option<Proposal>,
     pub(crate) peers: Vec<Peer>,
     /// On the device here.
@@ -171,6 +178,7 @@ impl Replication {
         let mut new = Self {
             here: start.here,
             timing: start.timing,
+            heard: 0,
             known: Versioned::default(),
             proposal: None,
             peers: (0..start.nodes).map(|_| Peer::begun(now)).collect(),
@@ -190,7 +198,10 @@ impl Replication {
             resigned_until: None,
             actions: Vec::new(),
         };
-        new.adopt(now, start.known);
+        if new.make_room_for(now, &start.known) {
+            new.heard = start.known.version;
+            new.adopt(now, start.known);
+        }
         new
     }
 
@@ -199,7 +210,7 @@ impl Replication {
         std::mem::take(&mut self.actions)
     }
 
-    /// The configuration that this node knows.
+    /// The configuration that this node acts by.
     #[must_use]
     pub fn known(&self) -> &Versioned {
         &self.known
@@ -265,6 +276,13 @@ impl Replication {
         true
     }
 
+    /// As [`Self::make_room`], for all nodes that a configuration names.
+    fn make_room_for(&mut self, now: Time, kept: &Versioned) -> bool {
+        let named = kept.configuration.in_sync.iter().copied();
+        let most = named.chain([kept.configuration.leader]).max();
+        most.is_none_or(|most| self.make_room(now, most))
+    }
+
     /// Does not lead before then: if it does now, another node in sync takes its place as if this one were silent. If none has by
     /// then, it leads again.
     pub fn resign(&mut self, until: Time) {
@@ -272,6 +290,16 @@ impl Replication {
         if self.leads.take().is_some() {
             self.act(Action::Resign);
         }
+    }
+
+    /// The leader of a term lacks what is here, which is to be given up: whether that term is still the one that this node
+    /// follows in. If so it does not lead before it begins anew, and nobody sees what it gives up.
+    pub fn gives_up(&mut self, term: u64) -> bool {
+        let follows = self.leads.is_none() && self.known.configuration.term == term;
+        if follows {
+            self.resigned_until = Some(Time::MAX);
+        }
+        follows
     }
 
     /// Whether it leaves it to others to lead.
@@ -360,7 +388,32 @@ impl Replication {
 
     /// What the keeper keeps, whoever asked it to.
     pub fn decided(&mut self, now: Time, kept: Versioned) {
+        self.hear_of(now, kept);
+    }
+
+    /// What was said by [`Action::Note`] is on the device.
+    pub fn noted(&mut self, now: Time, kept: Versioned) {
         self.adopt(now, kept);
+    }
+
+    /// Has what is kept noted, where that is news.
+    fn hear_of(&mut self, now: Time, kept: Versioned) {
+        if kept.version <= self.heard {
+            return;
+        }
+        if !self.make_room_for(now, &kept) {
+            return;
+        }
+        self.heard = kept.version;
+        let led_by = |configuration: &Configuration| (configuration.term, configuration.leader);
+        let is_led_alike = led_by(&kept.configuration) == led_by(&self.known.configuration);
+        // Where nobody takes over, no leader is deposed.
+        if self.may_take_over {
+            self.act(Action::Note(kept.clone()));
+        }
+        if is_led_alike || !self.may_take_over {
+            self.adopt(now, kept);
+        }
     }
 
     /// The keeper was not asked to replace the configuration of this version, or has not done it: it will not.
@@ -423,14 +476,9 @@ impl Replication {
         self.actions.push(action);
     }
 
-    /// Takes over what is kept, where that is news.
+    /// Acts by what is kept, where that is news.
     fn adopt(&mut self, now: Time, kept: Versioned) {
         if kept.version <= self.known.version {
-            return;
-        }
-        let named = kept.configuration.in_sync.iter().copied();
-        let most = named.chain([kept.configuration.leader]).max();
-        if !most.is_none_or(|most| self.make_room(now, most)) {
             return;
         }
         let is_own = match self.proposal.take_if(|it| it.expected < kept.version) {
@@ -446,7 +494,7 @@ impl Replication {
             }
             return;
         }
-        self.leads = (leader == self.here && is_own).then_some(term);
+        self.leads = (leader == self.here && is_own && !self.has_resigned(now)).then_some(term);
         self.follows = None;
         for peer in &mut self.peers {
             peer.leases.renounce();
@@ -567,7 +615,7 @@ impl Replication {
         if self.peers.len() <= from.0 as usize {
             return;
         }
-        self.adopt(now, beat.known.clone());
+        self.hear_of(now, beat.known.clone());
         let is_of_term = beat.known.configuration.term == self.known.configuration.term;
         let is_between = self.leads.is_some() || self.leader() == Some(from);
         let timing = self.timing;

@@ -167,6 +167,18 @@ impl DataSet {
     }
 }
 
+impl FromStr for DataSet {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|data| data.name() == name);
+        found.ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            format!("no such data set; there are {names}")
+        })
+    }
+}
+
 /// What two right answers of a query have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Check {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use jindou_engine::ingest::{LoadOptions, Progress, Source};
 use jindou_engine::results::{GraphFormat, GraphWriter};
 use jindou_engine::{Database, EngineError, Graph, QueryOptions, QueryResults};
+use serde::{Deserialize, Serialize};
 
 use super::answer::{Answer, Digest};
 use crate::BenchError;
@@ -15,7 +16,7 @@ use crate::run;
 /// An engine under measurement, with at most one data set at a time.
 pub trait Engine {
     /// Its name in tables.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 
     /// Drops what it holds and loads these files of N-Triples or N-Quads, by their endings; gives
     /// the number of triples and quads.
@@ -30,8 +31,8 @@ pub trait Engine {
     /// What the engine says.
     fn answer(&mut self, text: &str, limit: Duration) -> Result<Option<Answer>, BenchError>;
 
-    /// Runs a query and writes all of its result, rows as TSV and graphs as N-Triples, to where
-    /// it is thrown away; `None` if it takes longer than `limit`.
+    /// Runs a query and reads all of its result, rows as TSV and graphs as N-Triples if it is to be read as
+    /// text, which is thrown away; `None` if it takes longer than `limit`.
     ///
     /// # Errors
     /// What the engine says.
@@ -41,9 +42,21 @@ pub trait Engine {
 /// Our own engine, embedded.
 #[derive(Debug)]
 pub struct Jindou {
+    name: String,
     database: Database,
     threads: Option<usize>,
+    read: Read,
     out: Vec<u8>,
+}
+
+/// What of a result is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Read {
+    /// All of it as text.
+    Text,
+    /// The ids of all rows; graphs and truth values as otherwise.
+    Ids,
 }
 
 impl Jindou {
@@ -51,10 +64,18 @@ impl Jindou {
     #[must_use]
     pub fn new(threads: Option<usize>) -> Self {
         Self {
+            name: "jindou".to_owned(),
             database: Database::new(),
             threads,
+            read: Read::Text,
             out: Vec::new(),
         }
+    }
+
+    /// The same by another name, of whose results only that is read.
+    #[must_use]
+    pub fn named(self, name: String, read: Read) -> Self {
+        Self { name, read, ..self }
     }
 
     fn options(&self, limit: Duration) -> QueryOptions {
@@ -67,8 +88,8 @@ impl Jindou {
 }
 
 impl Engine for Jindou {
-    fn name(&self) -> &'static str {
-        "jindou"
+    fn name(&self) -> &str {
+        &self.name
     }
 
     fn load(&mut self, files: &[PathBuf], threads: usize) -> Result<u64, BenchError> {
@@ -96,6 +117,9 @@ impl Engine for Jindou {
             QueryResults::Boolean(value) => {
                 black_box(value);
                 Ok(())
+            }
+            QueryResults::Solutions(mut solutions) if self.read == Read::Ids => {
+                run::read(&mut solutions).map(drop)
             }
             QueryResults::Solutions(solutions) => {
                 run::write_tsv(solutions, &mut self.out).map(drop)

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 pub use answer::{Answer, Digest};
 pub use catalogue::{Check, DataSet, Family, Query, held};
-pub use engine::{Engine, Jindou};
+pub use engine::{Engine, Jindou, Read};
 pub(crate) use engine::{answer_of, within_limit};
 pub use files::{DEFAULT_SETS, LANGUAGES};
 pub use recorded::{Recorded, UNIVERSITIES};
@@ -56,6 +56,10 @@ pub struct Options {
     pub budget: Duration,
     /// Time after which a query is given up.
     pub limit: Duration,
+    /// What of results is read.
+    pub read: Read,
+    /// How many times as fast as the second engine is asked for.
+    pub wanted: f64,
 }
 
 impl Default for Options {
@@ -70,6 +74,8 @@ impl Default for Options {
             data: Vec::new(),
             budget: Duration::from_secs(1),
             limit: Duration::from_secs(20),
+            read: Read::Text,
+            wanted: 20.0,
         }
     }
 }
@@ -107,6 +113,8 @@ pub fn measure(
         universities: options.universities,
         budget_ms: options.budget.as_secs_f64() * 1e3,
         limit_ms: options.limit.as_secs_f64() * 1e3,
+        read: options.read,
+        wanted: options.wanted,
         engines: engines.iter().map(|e| e.name().to_owned()).collect(),
         data: Vec::new(),
         skipped: Vec::new(),

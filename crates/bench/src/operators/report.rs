@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::catalogue::{DataSet, Family};
+use super::engine::Read;
 use crate::figure::{Figure, Ratio, geometric_mean};
 use crate::machine::Machine;
 use crate::table::{Table, millis, thousands};
@@ -25,6 +26,10 @@ pub struct OperatorReport {
     pub budget_ms: f64,
     /// Time after which a query was given up.
     pub limit_ms: f64,
+    /// What of results is read.
+    pub read: Read,
+    /// How many times as fast as the second engine is asked for, and named in the report where it is not so.
+    pub wanted: f64,
     /// The engines; the first is ours.
     pub engines: Vec<String>,
     /// The data sets that were there.
@@ -86,9 +91,6 @@ impl OperatorFigures {
         Ratio::of(theirs, ours)
     }
 }
-
-/// What is asked for of every family, and named in the report where it is not so.
-const WANTED: f64 = 20.0;
 
 impl OperatorReport {
     /// Whether every engine answered every query it had time for, and all the same.
@@ -158,8 +160,12 @@ impl OperatorReport {
     fn write_queries(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "\nmilliseconds from a query's text to all of its result as text (TSV, N-Triples), \
+            "\nmilliseconds from a query's text to all of its result as {}, \
              median of warm runs within {} s\n",
+            match self.read {
+                Read::Text => "text (TSV, N-Triples)",
+                Read::Ids => "ids",
+            },
             self.budget_ms / 1e3
         )?;
         let beside = self.engines.len() > 1;
@@ -229,7 +235,7 @@ impl OperatorReport {
     fn write_slow(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let below = |query: &&OperatorFigures| {
             let ratio = query.ratio();
-            ratio.is_some_and(|ratio| ratio.value < WANTED && !ratio.at_least)
+            ratio.is_some_and(|ratio| ratio.value < self.wanted && !ratio.at_least)
         };
         let mut slow: Vec<_> = self.queries.iter().filter(below).collect();
         let value = |query: &OperatorFigures| query.ratio().map_or(0.0, |ratio| ratio.value);
@@ -240,9 +246,10 @@ impl OperatorReport {
         let slower = slow.iter().filter(|query| value(query) < 1.0).count();
         writeln!(
             f,
-            "\n{slower} of {} queries slower than {other}, {} less than {WANTED} times as fast",
+            "\n{slower} of {} queries slower than {other}, {} less than {} times as fast",
             self.queries.len(),
-            slow.len()
+            slow.len(),
+            self.wanted
         )?;
         for query in slow {
             writeln!(

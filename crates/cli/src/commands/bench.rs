@@ -14,7 +14,7 @@ use jindou_bench::hostile;
 use jindou_bench::lubm::{Options, measure};
 use jindou_bench::merges;
 use jindou_bench::nodes;
-use jindou_bench::operators::{self, Jindou};
+use jindou_bench::operators::{self, Jindou, Read};
 use jindou_bench::scale::{self, model::Link};
 use jindou_bench::served;
 use jindou_bench::together;
@@ -31,6 +31,9 @@ use crate::bench_args::{
     UpdateBenchArguments,
 };
 use crate::output;
+
+/// How many times as fast each operator is to be on two threads as on one.
+const SPEED_UP: f64 = 1.6;
 
 /// # Errors
 /// What keeps the figures from being taken; a wrong answer among them.
@@ -120,10 +123,31 @@ fn operators(arguments: OperatorArguments) -> anyhow::Result<()> {
         families: arguments.family,
         budget: arguments.budget,
         limit: arguments.limit,
+        data: arguments.set,
+        read: match arguments.ids {
+            true => Read::Ids,
+            false => Read::Text,
+        },
         ..operators::Options::default()
     };
-    let mut engine = Jindou::new(arguments.threads.map(usize::from));
-    let report = operators::measure(&options, &mut [&mut engine], note)?;
+    let engine = |threads: Option<NonZeroUsize>| {
+        let name = match threads.filter(|_| arguments.against_threads.is_some()) {
+            None => "jindou".to_owned(),
+            Some(NonZeroUsize::MIN) => "1 thread".to_owned(),
+            Some(threads) => format!("{threads} threads"),
+        };
+        Jindou::new(threads.map(usize::from)).named(name, options.read)
+    };
+    let mut first = engine(arguments.threads);
+    let report = match arguments.against_threads {
+        None => operators::measure(&options, &mut [&mut first], note)?,
+        against => {
+            let mut second = engine(against);
+            let wanted = SPEED_UP;
+            let options = operators::Options { wanted, ..options };
+            operators::measure(&options, &mut [&mut first, &mut second], note)?
+        }
+    };
     print_report(&report, arguments.json.as_deref())?;
     if !report.is_right() {
         bail!("some answers are wrong or missing: see the lines that begin with WRONG");

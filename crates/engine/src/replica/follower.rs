@@ -131,11 +131,31 @@ enum Event {
     Prefixes(Vec<(String, String)>),
     Written(u64, Box<Outcome>),
     Refused(RefusedCopy),
-    /// The leader does not have what is after this.
-    GiveUp(SnapshotNumber),
+    /// The leader of this term does not have what is after this.
+    GiveUp(u64, SnapshotNumber),
 }
 
 impl State {
+    /// Of one that nobody leads yet.
+    fn new() -> Self {
+        Self {
+            queue: VecDeque::new(),
+            queued_bytes: 0,
+            leader: None,
+            newest: None,
+            link: None,
+            is_accepted: false,
+            writes: BTreeMap::new(),
+            writes_so_far: first_write(),
+            lost_at: None,
+            sent_by: SentBy {
+                link: 0,
+                term: None,
+            },
+            stopped: false,
+        }
+    }
+
     /// What comes by this link comes from the leader, once that was told what is here.
     fn begin_with(&mut self, link: Option<Arc<Link>>) {
         self.is_accepted = false;
@@ -155,6 +175,17 @@ impl State {
         if let (Some(link), Some((_, term))) = (link, self.leader) {
             self.queue_up(Event::Begin(link, term));
         }
+    }
+
+    /// There is this link with a node from now on; true if that leads, and is to be told what is here.
+    fn join(&mut self, node: NodeId, link: Arc<Link>) -> bool {
+        // Who began to follow meanwhile may have found it already: the leader hears once by a link what is here.
+        let is_known = (self.newest.as_ref()).is_some_and(|newest| Arc::ptr_eq(newest, &link));
+        let leads = self.leader.is_some_and(|(leader, _)| leader == node);
+        if leads && !is_known {
+            self.begin_with(Some(link));
+        }
+        leads && !is_known
     }
 
     /// How a write is noted that is sent now.
@@ -213,7 +244,7 @@ impl Event {
             | Self::History(..)
             | Self::Prefixes(_)
             | Self::Refused(_)
-            | Self::GiveUp(_) => true,
+            | Self::GiveUp(..) => true,
             Self::Begin(..) | Self::Lost | Self::Written(..) => false,
         }
     }
@@ -230,22 +261,7 @@ impl Follower {
             inner: Arc::downgrade(inner),
             group: Weak::clone(group),
             options: options.clone(),
-            state: Mutex::new(State {
-                queue: VecDeque::new(),
-                queued_bytes: 0,
-                leader: None,
-                newest: None,
-                link: None,
-                is_accepted: false,
-                writes: BTreeMap::new(),
-                writes_so_far: first_write(),
-                lost_at: None,
-                sent_by: SentBy {
-                    link: 0,
-                    term: None,
-                },
-                stopped: false,
-            }),
+            state: Mutex::new(State::new()),
             changed: Condvar::new(),
             thread: Mutex::default(),
             owed: Mutex::default(),
@@ -319,9 +335,7 @@ impl Follower {
 
     /// There is this link with a node from now on.
     pub(super) fn joined(&self, node: NodeId, link: Arc<Link>) {
-        let mut state = self.state.lock();
-        if state.leader.is_some_and(|(leader, _)| leader == node) {
-            state.begin_with(Some(link));
+        if self.state.lock().join(node, link) {
             self.changed.notify_all();
         }
     }
@@ -337,9 +351,9 @@ impl Follower {
     pub(super) fn received(&self, from: NodeId, message: Message) -> Result<(), String> {
         let Message { head, body } = message;
         let leader = self.state.lock().leader;
-        if leader.is_none_or(|(leader, _)| leader != from) {
+        let Some((_, term)) = leader.filter(|(leader, _)| *leader == from) else {
             return self.answer_as_no_leader(from, &head);
-        }
+        };
         let event = match head {
             Head::Ask { term } => {
                 self.begin_again(from, term);
@@ -362,7 +376,7 @@ impl Follower {
             Head::History { term, runs, begun } => {
                 Event::History(term, lineage::history_of(runs, begun))
             }
-            Head::GiveUp { after } => Event::GiveUp(SnapshotNumber(after)),
+            Head::GiveUp { after } => Event::GiveUp(term, SnapshotNumber(after)),
             Head::Prefixes(prefixes) => Event::Prefixes(prefixes),
             Head::Written { id, outcome } => Event::Written(id, outcome),
             Head::Refused(reason) => Event::Refused(reason),
@@ -486,7 +500,7 @@ impl Follower {
             }
             Event::Closed(closed) => Ok(self.note_closed(inner, closed)?),
             Event::History(term, history) => self.keep_history(inner, term, &history),
-            Event::GiveUp(after) => self.give_up(inner, after),
+            Event::GiveUp(term, after) => self.give_up(inner, term, after),
             Event::Prefixes(prefixes) => Ok(keep_prefixes(inner, &prefixes)?),
             Event::Written(id, outcome) => {
                 let mut state = self.state.lock();
@@ -564,8 +578,8 @@ impl Follower {
         Ok(())
     }
 
-    /// The leader does not have what is after a snapshot, and no client was told of it.
-    fn give_up(&self, inner: &Inner, after: SnapshotNumber) -> Result<(), Stop> {
+    /// The leader of a term does not have what is after a snapshot, and no client was told of it.
+    fn give_up(&self, inner: &Inner, term: u64, after: SnapshotNumber) -> Result<(), Stop> {
         let Some(group) = self.group.upgrade() else {
             return Ok(());
         };
@@ -574,7 +588,7 @@ impl Follower {
             let store = writer.store.as_ref().expect("a copy is stored");
             (writer.latest.number(), store.checkpointed())
         };
-        if after >= last {
+        if after >= last || !group.gives_up(term) {
             return Ok(());
         }
         let history = history_of(inner)?;
@@ -731,4 +745,44 @@ fn keep_prefixes(inner: &Inner, prefixes: &[(String, String)]) -> Result<(), Str
     }
     let kept = inner.replace_prefixes(table);
     kept.map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replica::ReplicaWay;
+
+    /// Takes all.
+    struct Taking;
+
+    impl ReplicaWay for Taking {
+        fn send(&self, _: NodeId, _: Vec<u8>) -> bool {
+            true
+        }
+
+        fn send_ahead(&self, _: NodeId, _: Vec<u8>) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn a_leader_hears_once_by_a_link_what_is_here() {
+        let way: Arc<dyn ReplicaWay> = Arc::new(Taking);
+        let leader = NodeId(0);
+        let link = || Arc::new(Link::new(leader, &way));
+        let mut state = State::new();
+        let first = link();
+        assert!(!state.join(leader, Arc::clone(&first)), "nobody leads yet");
+        // It begins to follow, and finds the link, while it is being told of that; the leader answers.
+        state.leader = Some((leader, 1));
+        state.begin_with(Some(Arc::clone(&first)));
+        state.is_accepted = true;
+        assert!(!state.join(leader, first));
+        assert!(state.is_accepted);
+        assert_eq!(state.queue.len(), 1);
+        assert!(!state.join(NodeId(1), link()), "another node");
+        assert!(state.join(leader, link()), "the next link");
+        assert!(!state.is_accepted);
+        assert_eq!(state.queue.len(), 2);
+    }
 }

@@ -1,7 +1,8 @@
 //! Which part has this copy now, and what follows from what the nodes say to each other?
 //!
 //! [`Replication`] says what is to be done, and this does it. What it says of messages, of readers and of clients is done at once by
-//! whoever told it something; a change of the part, which waits for threads, by a thread of its own, and so is asking the keeper.
+//! whoever told it something; a change of the part, which waits for threads, by a thread of its own, and so are asking the keeper and
+//! noting what it says.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -30,6 +31,8 @@ use super::{
 use crate::EngineError;
 use crate::database::Inner;
 
+/// How long after the device did not take what was to be noted it is asked again.
+const NOTE_AGAIN: Duration = Duration::from_millis(250);
 /// How often the time is told to what waits for it.
 const TICK: Duration = Duration::from_millis(25);
 /// How much longer a transaction is waited for than it takes to do without a slow node, until its client is told that
@@ -68,8 +71,10 @@ pub(crate) struct Group {
     is_copy: AtomicBool,
     /// Nodes that have what readers are to see.
     in_sync: ArcSwap<Vec<NodeId>>,
-    /// Where the store notes what is known, if others may lead.
+    /// Where the store notes what is kept, if others may lead.
     noted: Option<Noted>,
+    /// There is something to note, or nothing will be any more.
+    to_note: Condvar,
     /// The store is to be closed and opened again at once, for this.
     anew: OnceLock<Anew>,
     watch: Mutex<Option<Box<dyn Send>>>,
@@ -87,8 +92,8 @@ struct State {
     parts: VecDeque<Part>,
     /// What the keeper is to be asked.
     proposals: VecDeque<(u64, Configuration)>,
-    /// The store has noted what is known.
-    is_noted: bool,
+    /// What the store is to note of what is kept.
+    to_note: Option<Versioned>,
     stopped: bool,
 }
 
@@ -133,7 +138,7 @@ impl Group {
             shown: last,
             parts: VecDeque::new(),
             proposals: VecDeque::new(),
-            is_noted: true,
+            to_note: None,
             stopped: false,
         };
         let group = Arc::new_cyclic(|weak: &Weak<Self>| Self {
@@ -152,6 +157,7 @@ impl Group {
             is_copy: AtomicBool::new(false),
             in_sync: ArcSwap::from_pointee(in_sync),
             noted,
+            to_note: Condvar::new(),
             anew: OnceLock::new(),
             watch: Mutex::default(),
             threads: Mutex::default(),
@@ -185,6 +191,8 @@ impl Group {
         let group = Arc::clone(self);
         self.spawn("jindou-replica", move || group.run())?;
         let group = Arc::clone(self);
+        self.spawn("jindou-notes", move || group.note_kept())?;
+        let group = Arc::clone(self);
         self.spawn("jindou-keeper", move || group.ask())
     }
 
@@ -214,7 +222,6 @@ impl Group {
         if known.version != version {
             let in_sync = known.configuration.in_sync.iter();
             self.in_sync.store(Arc::new(in_sync.copied().collect()));
-            state.is_noted = self.noted.is_none();
         }
         let until = match state.core.answering(now) {
             Answering::Current(until) => until,
@@ -230,6 +237,10 @@ impl Group {
                     expected,
                     configuration,
                 } => state.proposals.push_back((expected, configuration)),
+                Action::Note(kept) => {
+                    state.to_note = Some(kept);
+                    self.to_note.notify_one();
+                }
                 Action::Lead { term } => {
                     state.answered = SnapshotNumber(0);
                     state.parts.push_back(Part::Leads(term));
@@ -463,6 +474,14 @@ impl Group {
         self.with(|core, _| core.followed(term));
     }
 
+    /// Whether this copy, which is to give transactions up, follows still in this term; it does not lead any more then, as they are
+    /// to be seen by nobody.
+    pub(super) fn gives_up(&self, term: u64) -> bool {
+        let mut gives_up = false;
+        self.with(|core, _| gives_up = core.gives_up(term));
+        gives_up
+    }
+
     /// As [`Replica::may_answer`](super::Replica::may_answer).
     pub(super) fn may_answer(&self, within: Duration) -> Result<(), Standing> {
         if self.is_current(None) {
@@ -656,12 +675,6 @@ impl Group {
         loop {
             while self.do_proposal() {}
             let mut state = self.state.lock();
-            if !std::mem::replace(&mut state.is_noted, true) {
-                let known = state.core.known().clone();
-                drop(state);
-                self.note_kept(&known);
-                continue;
-            }
             if state.stopped {
                 return;
             }
@@ -683,10 +696,6 @@ impl Group {
             return false;
         };
         let replaced = self.keeper.replace(expected, &configuration);
-        if let Ok(kept) = &replaced {
-            // Before anybody acts by it.
-            self.note_kept(kept);
-        }
         self.with(|core, now| match replaced {
             Ok(kept) => core.decided(now, kept),
             Err(KeeperError::Refused(reason)) => {
@@ -701,11 +710,35 @@ impl Group {
         true
     }
 
-    /// Notes what is kept, so that this node does not lead by what is older when it begins again.
-    fn note_kept(&self, known: &Versioned) {
+    /// Notes what is kept, before this node acts by it.
+    fn note_kept(&self) {
         let Some(noted) = &self.noted else { return };
-        if let Err(error) = noted.write(known) {
-            tracing::warn!(%error, "which node leads, and which are in sync, is not noted");
+        let mut has_failed = false;
+        let mut state = self.state.lock();
+        while !state.stopped {
+            let Some(kept) = state.to_note.take() else {
+                self.to_note.wait(&mut state);
+                continue;
+            };
+            drop(state);
+            let written = noted.write(&kept);
+            if let Err(error) = &written
+                && !std::mem::replace(&mut has_failed, true)
+            {
+                tracing::warn!(
+                    %error,
+                    "which node leads, and which are in sync, cannot be noted: nothing is done by it here until it can"
+                );
+            }
+            if written.is_ok() {
+                has_failed = false;
+                self.with(|core, now| core.noted(now, kept));
+                state = self.state.lock();
+            } else {
+                state = self.state.lock();
+                state.to_note.get_or_insert(kept);
+                self.to_note.wait_for(&mut state, NOTE_AGAIN);
+            }
         }
     }
 
@@ -883,6 +916,7 @@ impl Group {
     pub(crate) fn stop(&self) {
         self.state.lock().stopped = true;
         self.changed.notify_all();
+        self.to_note.notify_all();
         // Its thread may be telling something.
         let watch = self.watch.lock().take();
         drop(watch);

@@ -215,7 +215,7 @@ impl Bind {
     /// Before a table is extended: looks whether what its lists are to share with those of constants is better read
     /// once for all.
     fn meet(&mut self, table: &Table, cx: &Context) -> Result<(), ExecError> {
-        if self.place.of_rows(table).is_some() {
+        if self.place.of_rows(table).is_some() || !self.fixed.count(table.rows()) {
             return Ok(());
         }
         let sides = self.sides.iter();

@@ -33,12 +33,12 @@ pub(crate) fn build(
     };
     let keep = needed.clone();
     match &last.step {
-        Step::Bind {
-            var,
+        step @ Step::Bind {
             sides,
             requires,
             scope,
-        } if !needed.contains(*var) && sides.len() < 2 => {
+            ..
+        } if is_by_length(step, needed) => {
             let Place::Fixed(graph) = Place::new(*scope, cx) else {
                 return Ok(Err(input));
             };
@@ -97,6 +97,11 @@ pub(crate) fn build(
         }
         _ => Ok(Err(input)),
     }
+}
+
+/// True if the rows of a step are counted by the lengths of lists, where only these variables are wanted behind it.
+pub(crate) fn is_by_length(step: &Step, needed: &VarSet) -> bool {
+    matches!(step, Step::Bind { var, sides, .. } if !needed.contains(*var) && sides.len() < 2)
 }
 
 /// A step that binds a variable which nobody wants behind it, as an operator that keeps the rows for which there is

@@ -12,6 +12,8 @@ use crate::context::{Booked, Context};
 use crate::rows::RowSet;
 use crate::table::BATCH_ROWS;
 
+/// The lists of constants are not looked at before so many rows came: to do so takes longer than a light query.
+const LEAST_ROWS: u64 = 256;
 /// The set is made once there were so many rows for each of its ids.
 const ROWS_PER_ID: f64 = 0.25;
 /// And if a row's own list has no more than so many neighbours, on average.
@@ -94,8 +96,14 @@ impl IdSet {
 }
 
 impl Fixed {
-    /// Counts rows of a table that is about to be extended, whose own lists are `varying`; makes the set of the
-    /// `constant` sides if that is worth it by now.
+    /// Counts rows of a table that is about to be extended; true if they are so many by now that the set may be worth it.
+    pub(super) fn count(&mut self, rows: usize) -> bool {
+        self.rows += rows as u64;
+        self.rows >= LEAST_ROWS && matches!(self.state, State::Waiting)
+    }
+
+    /// Makes the set of the `constant` sides if that is worth it by now, for a table of so many rows, whose own lists
+    /// are `varying`.
     pub(super) fn meet(
         &mut self,
         rows: usize,
@@ -104,10 +112,6 @@ impl Fixed {
         graph: GraphRef<'_>,
         cx: &Context,
     ) -> Result<(), ExecError> {
-        self.rows += rows as u64;
-        if !matches!(self.state, State::Waiting) {
-            return Ok(());
-        }
         let ids = match self.ids {
             Some(ids) => ids,
             None => {
@@ -222,6 +226,17 @@ impl ResolvedSide {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn few_rows_are_not_worth_a_look() {
+        let mut fixed = Fixed::default();
+        for _ in 1..LEAST_ROWS {
+            assert!(!fixed.count(1));
+        }
+        assert!(fixed.count(1));
+        fixed.state = State::Never;
+        assert!(!fixed.count(1));
+    }
 
     #[test]
     fn sets_have_what_they_are_made_of_and_nothing_else() {

@@ -107,7 +107,7 @@ impl Came {
 struct Device {
     log: Vec<u64>,
     runs: Vec<RunStart>,
-    /// What it knew some time of what is kept.
+    /// What it noted last of what is kept.
     noted: Versioned,
 }
 
@@ -120,6 +120,9 @@ struct Live {
     /// On the device.
     synced: usize,
     is_syncing: bool,
+    /// What is being noted, and what is to be noted then.
+    noting: Option<Versioned>,
+    to_note: Option<Versioned>,
     /// What readers see.
     shown: usize,
     /// As the leader: what each other node was sent, by its place, in which term.
@@ -169,6 +172,7 @@ enum Said {
         runs: Vec<RunStart>,
     },
     RollBack {
+        term: u64,
         to: usize,
     },
     Entry {
@@ -196,6 +200,7 @@ enum Event {
         incarnation: u64,
         upto: usize,
     },
+    Noted(NodeId, u64),
     /// The ends of a link learn that it has ended.
     Unlink(NodeId, NodeId, u64),
     /// It begins.
@@ -342,6 +347,11 @@ impl World {
                     self.synced(node, upto);
                 }
             }
+            Event::Noted(node, incarnation) => {
+                if self.is_of(node, incarnation) {
+                    self.noted(node);
+                }
+            }
             Event::Unlink(one, other, epoch) => self.unlink(one, other, epoch),
             Event::Link(one, other) => self.link(one, other),
             Event::Asked {
@@ -429,6 +439,10 @@ impl World {
                         configuration,
                     },
                 );
+            }
+            Action::Note(kept) => {
+                self.live(node).expect("it acts").to_note = Some(kept);
+                self.note(node);
             }
             Action::Lead { term } => self.lead(node, term),
             Action::Follow { term, leader } => self.follow(node, term, leader),
@@ -546,6 +560,26 @@ impl World {
         );
     }
 
+    /// Has what a node is to note put on its device.
+    fn note(&mut self, node: NodeId) {
+        let took = duration(&mut self.random, &self.hardships.sync);
+        let live = self.live(node).expect("it runs");
+        if live.noting.is_some() || live.to_note.is_none() {
+            return;
+        }
+        live.noting = live.to_note.take();
+        let incarnation = live.incarnation;
+        self.plan(took, Event::Noted(node, incarnation));
+    }
+
+    fn noted(&mut self, node: NodeId) {
+        let live = self.live(node).expect("it runs");
+        let noted = live.noting.take().expect("it was being noted");
+        self.nodes[node.0 as usize].device.noted = noted.clone();
+        self.note(node);
+        self.with(node, |core, now| core.noted(now, noted));
+    }
+
     fn synced(&mut self, node: NodeId, upto: usize) {
         let live = self.live(node).expect("it runs");
         live.is_syncing = false;
@@ -637,7 +671,13 @@ impl World {
                     self.send(to, from, Said::Has { term, last });
                 }
             }
-            Said::RollBack { to: last } => self.roll_back(to, last),
+            Said::RollBack { term, to: last } => {
+                let mut gives_up = false;
+                self.with(to, |core, _| gives_up = core.gives_up(term));
+                if gives_up {
+                    self.roll_back(to, last);
+                }
+            }
             Said::Entry { term, place, value } => {
                 let live = self.live(to).expect("it runs");
                 if live.follows == Some(term) && live.core.known().configuration.term == term {
@@ -668,7 +708,7 @@ impl World {
         let common = common_snapshot(own, (runs, number(last)));
         let common = common.expect("all logs begin with the same run").0 as usize;
         if common < last {
-            self.send(leader, node, Said::RollBack { to: common });
+            self.send(leader, node, Said::RollBack { term, to: common });
             return;
         }
         let runs = live.runs.clone();
@@ -695,12 +735,12 @@ impl World {
         let (drift, incarnation) = (self.hardships.drift, self.sequence);
         let offset = Duration::from_millis(self.random.below(100_000));
         let rate = 1000 - drift + self.random.below(2 * drift + 1);
-        let known = match self.keeper_is_away {
-            true => self.nodes[node.0 as usize].device.noted.clone(),
-            false => self.kept.clone(),
-        };
         let device = &self.nodes[node.0 as usize].device;
-        let (log, runs) = (device.log.clone(), device.runs.clone());
+        let (log, runs, known) = (
+            device.log.clone(),
+            device.runs.clone(),
+            device.noted.clone(),
+        );
         let clock = offset + self.now * rate as u32 / 1000;
         let start = Start {
             here: node,
@@ -721,6 +761,8 @@ impl World {
             runs,
             synced,
             is_syncing: false,
+            noting: None,
+            to_note: None,
             shown: synced,
             sessions: BTreeMap::new(),
             follows: None,
@@ -730,6 +772,9 @@ impl World {
             incarnation,
         });
         self.with(node, |_, _| {});
+        if !self.keeper_is_away {
+            self.tell(node, incarnation, None);
+        }
         self.plan(TICK, Event::Tick(node, incarnation));
         for other in self.all().filter(|other| *other != node) {
             let delay = duration(&mut self.random, &(MILLISECOND..MILLISECOND * 300));
@@ -747,10 +792,11 @@ impl World {
         let reached = live.log.len() - live.synced;
         let reached = live.synced + self.random.below(reached as u64 + 1) as usize;
         let is_noted = self.random.below(2) == 0;
+        let noting = live.noting.filter(|_| is_noted);
         let device = &mut self.nodes[node.0 as usize].device;
         device.log = live.log[..reached].to_vec();
-        if is_noted {
-            device.noted = live.core.known().clone();
+        if let Some(noting) = noting {
+            device.noted = noting;
         }
         for other in self.all().filter(|other| *other != node) {
             let epoch = self.ways.entry((node, other)).or_default().epoch;

@@ -126,7 +126,7 @@ impl Oxigraph {
 }
 
 impl Engine for Oxigraph {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "oxigraph"
     }
 
