@@ -186,6 +186,9 @@ impl Replication {
         let timing = self.timing;
         let mut in_sync = self.known.configuration.in_sync.clone();
         let (committed, answered) = (self.committed, self.answered.max(self.led_from));
+        let proposed = self.proposal.as_ref().map(|it| &it.configuration.in_sync);
+        // It may be kept already, and waited for no more.
+        let may_be_out = |node| proposed.is_some_and(|proposed| !proposed.contains(&node));
         let mut waits_for_fewer = false;
         for (number, peer) in self.peers.iter_mut().enumerate() {
             let node = NodeId(number as u32);
@@ -194,7 +197,10 @@ impl Replication {
             }
             let is_late = peer.is_late(now, &timing);
             let is_there = peer.is_linked && !peer.leases.is_silent(now, &timing);
-            peer.is_suspended = !is_there || is_late || peer.is_refused;
+            peer.is_suspended = !is_there
+                || is_late
+                || peer.is_refused
+                || (in_sync.contains(&node) && may_be_out(node));
             let has_ended = peer.leases.has_ended(now, &timing);
             if peer.is_suspended && has_ended {
                 in_sync.remove(&node);
@@ -214,7 +220,8 @@ impl Replication {
         if waits_for_fewer {
             self.settle(now);
         }
-        if in_sync != self.known.configuration.in_sync {
+        // Where the keeper is away, copies are looked after all the same.
+        if in_sync != self.known.configuration.in_sync && self.proposal.is_none() {
             let next = self.known.configuration.with(in_sync);
             self.propose(now, next);
         }
@@ -239,6 +246,8 @@ mod tests {
         /// When the other node was last granted what it grants.
         granted: Option<Time>,
         version: u64,
+        /// What is proposed is not kept.
+        keeper_is_away: bool,
     }
 
     impl Led {
@@ -252,7 +261,7 @@ mod tests {
         fn linked() -> Self {
             let start = Start {
                 here: NodeId(0),
-                nodes: 2,
+                nodes: 3,
                 timing: Timing::default(),
                 last: SnapshotNumber(0),
                 known: Versioned::default(),
@@ -264,6 +273,7 @@ mod tests {
                 now: Time::ZERO,
                 granted: None,
                 version: 0,
+                keeper_is_away: false,
             };
             led.beat(0);
             let term = led.core.leads().expect("it is the first to lead");
@@ -274,21 +284,29 @@ mod tests {
 
         /// The other node says that so many pieces came; what is to be kept is.
         fn beat(&mut self, came: u64) {
-            self.now += BEAT;
+            self.hear(OTHER, came);
+            self.tick();
+        }
+
+        fn hear(&mut self, node: NodeId, came: u64) {
             let beat = Beat {
                 sent: self.now,
-                grants: self.granted,
+                grants: self.granted.filter(|_| node == OTHER),
                 known: self.core.known().clone(),
                 last: SnapshotNumber(0),
                 came,
             };
-            self.core.received(self.now, OTHER, &Message::Beat(beat));
+            self.core.received(self.now, node, &Message::Beat(beat));
+        }
+
+        fn tick(&mut self) {
+            self.now += BEAT;
             self.core.tick(self.now);
             let mut actions = VecDeque::from(self.core.take_actions());
             while let Some(action) = actions.pop_front() {
                 match action {
                     Action::Note(kept) => self.core.noted(self.now, kept),
-                    Action::Propose { configuration, .. } => {
+                    Action::Propose { configuration, .. } if !self.keeper_is_away => {
                         self.version += 1;
                         let version = self.version;
                         let kept = Versioned {
@@ -297,7 +315,7 @@ mod tests {
                         };
                         self.core.decided(self.now, kept);
                     }
-                    Action::Send(_, Message::Beat(beat)) => self.granted = Some(beat.sent),
+                    Action::Send(OTHER, Message::Beat(beat)) => self.granted = Some(beat.sent),
                     _ => {}
                 }
                 actions.extend(self.core.take_actions());
@@ -353,5 +371,29 @@ mod tests {
             lose(&mut led);
             assert_eq!(led.core.committed(), SnapshotNumber(2));
         }
+    }
+
+    #[test]
+    fn a_node_that_is_lost_while_the_keeper_is_away_is_waited_for_no_more() {
+        let mut led = Led::linked();
+        led.beat(0);
+        led.core.stored(led.now, SnapshotNumber(1));
+        led.beat(0);
+        led.core.stored(led.now, SnapshotNumber(2));
+        assert_eq!(led.core.committed(), SnapshotNumber(1));
+        // A third one catches up, and is to be in sync.
+        let (third, term) = (NodeId(2), led.core.leads().expect("it leads"));
+        led.keeper_is_away = true;
+        led.core.linked(led.now, third);
+        let last = SnapshotNumber(2);
+        led.core.has(led.now, third, term, last);
+        let shown = Message::Shown { term, number: last };
+        led.core.received(led.now, third, &shown);
+        for _ in 0..Timing::default().lease.as_millis() / BEAT.as_millis() + 1 {
+            led.hear(third, 0);
+            led.tick();
+        }
+        assert!(led.core.proposal.is_some());
+        assert_eq!(led.core.committed(), last);
     }
 }

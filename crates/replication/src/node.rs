@@ -254,11 +254,10 @@ impl Replication {
     /// Time passes: to be called more often than beats are sent.
     pub fn tick(&mut self, now: Time) {
         self.ask_again(now);
-        if self.proposal.is_none() {
-            match self.leads {
-                Some(_) => self.look_after_copies(now),
-                None => self.look_after_leader(now),
-            }
+        match self.leads {
+            Some(_) => self.look_after_copies(now),
+            None if self.proposal.is_none() => self.look_after_leader(now),
+            None => {}
         }
         if now >= self.next_beat {
             self.beat(now);
