@@ -167,9 +167,9 @@ impl Database {
         )?;
         let read_time = begin.elapsed();
         let begin = Instant::now();
-        let prefixes = read.report.prefixes.clone();
+        // First, so that a load that is there has its prefixes, whenever the process ends.
+        inner.learn_prefixes(&read.report.prefixes)?;
         let read = inner.replace_blank(read, progress)?;
-        inner.learn_prefixes(&prefixes)?;
         inner.tell_subscriptions();
         let graph = &self.graph().snapshot;
         let quads = [graph.triples(), graph.named_quads()];
