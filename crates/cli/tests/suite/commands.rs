@@ -757,6 +757,38 @@ fn a_benchmark_prints_tables_and_json() {
 }
 
 #[test]
+fn a_graph_of_literals_is_generated_in_every_compression() {
+    let folder = folder();
+    let path = folder.path();
+    let generate = |output: &str| {
+        let line = [
+            "generate", "literals", "--things", "20000", "--output", output,
+        ];
+        let output = run(path, &line);
+        assert!(output.status.success());
+        assert_says(
+            &String::from_utf8_lossy(&output.stderr),
+            &["200,000", "60,000"],
+        );
+        output.stdout
+    };
+    let plain = generate("-");
+    assert_eq!(plain.iter().filter(|&&b| b == b'\n').count(), 200_000);
+    generate("t.nt.zst");
+    let zst = std::fs::File::open(path.join("t.nt.zst")).unwrap();
+    assert!(
+        zstd::decode_all(zst).unwrap() == plain,
+        "the zstd file differs"
+    );
+    let output = run(
+        path,
+        &["generate", "literals", "--things", "1", "--output", "t.ttl"],
+    );
+    assert!(!output.status.success());
+    assert_says(&String::from_utf8_lossy(&output.stderr), &[".gz or .zst"]);
+}
+
+#[test]
 fn a_store_is_backed_up_verified_restored_and_compacted() {
     let folder = folder();
     let path = folder.path();
