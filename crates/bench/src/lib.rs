@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod bulk;
 pub mod child;
 pub mod citybench;
 #[cfg(target_os = "linux")]

@@ -21,6 +21,7 @@ use crate::bench_args::{
     MergeBenchArguments, NodesArguments, OperatorArguments, ScaleArguments, ServedArguments,
     UpdateBenchArguments,
 };
+use crate::bench_bulk_args::BulkBenchArguments;
 use crate::bench_stream_args::{
     CitybenchArguments, IngestBenchArguments, LsbenchBenchArguments, parse_rate,
 };
@@ -880,6 +881,7 @@ pub(crate) enum BenchCommand {
     Cluster(ClusterBenchArguments),
     Emulate(EmulateArguments),
     Scale(ScaleArguments),
+    Bulk(BulkBenchArguments),
     Hostile(HostileArguments),
     Updates(UpdateBenchArguments),
     Graphs(GraphBenchArguments),
@@ -1063,6 +1065,7 @@ mod tests {
             "bench lubm --universities 1 --runs x",
             "bench graphs --universities 0",
             "bench merges --live 0",
+            "bench bulk --turns 0",
         ] {
             let said = said(line);
             assert!(said.contains("give a whole number from 1 on"), "{said}");
