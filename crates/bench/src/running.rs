@@ -106,6 +106,8 @@ impl Running {
     pub(crate) fn kill(mut self) -> Result<Option<String>, BenchError> {
         let killed = self.child.kill().and_then(|()| self.child.wait());
         killed.map_err(|error| self.failed(error.to_string()))?;
+        // What it has started may have its output, and ends with the input.
+        drop(self.input.take());
         self.heard()?;
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(said.steps.last().map(|step| step.name.clone()))

@@ -16,8 +16,8 @@ Examples:
   jindou bench bulk --universities 2560 --things 10000000 --memory 6GiB --only within --kills 10
 
 Each load is of a process of its own, which generates the graph and loads it meanwhile by a pipe. Stores are kept
-under target/bench-data in the current folder for the time of the measurement: about 80 bytes a triple at most. Ends with
-status 1 if a load has other triples than were generated or takes more memory than its limit, and if a kill leaves
+under target/bench-data in the current folder for the time of the measurement, each about twice as large meanwhile
+as in the end. Ends with status 1 if a load has other triples than were generated or takes more memory than its limit, and if a kill leaves
 anything that counts. Whether the limit is kept to is `not shown` where all of the data fits into it.")]
 pub(crate) struct BulkBenchArguments {
     /// Only this graph; may be given several times [default: both]
