@@ -11,14 +11,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use jindou_datagen::lubm::Lubm;
 use jindou_engine::ingest::{Format, LoadOptions, Progress, Source};
 use jindou_engine::{Config, Database};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::BenchError;
+use crate::generated::Generated;
 use crate::machine::Memory;
+use crate::running::{Running, end_with_input, say_step};
 
 /// How to start a program that hands its remaining arguments to [`main`].
 #[derive(Debug, Clone)]
@@ -44,17 +45,55 @@ pub struct ChildReport {
     pub text_bytes: u64,
 }
 
-/// A load of what the generator writes to a pipe.
+/// A load of what a generator writes to a pipe, into a store that is not there yet.
 #[derive(Debug, Clone)]
 pub struct Piped {
     /// What it writes.
-    pub data: Lubm,
+    pub graph: Generated,
     /// The folder of the store, which is made.
     pub location: PathBuf,
     /// Threads of the load.
     pub threads: usize,
-    /// Bytes that the load may take.
-    pub memory: u64,
+    /// Bytes that the load may take; without them it holds all that it makes a store of.
+    pub memory: Option<u64>,
+}
+
+/// Stands for a load without a limit on its memory.
+const NO_LIMIT: &str = "-";
+
+impl Piped {
+    fn arguments(&self) -> Vec<OsString> {
+        let limit = self
+            .memory
+            .map_or(NO_LIMIT.to_owned(), |bytes| bytes.to_string());
+        let [kind, size, seed] = self.graph.words();
+        vec![
+            "pipe".into(),
+            kind.into(),
+            size.into(),
+            seed.into(),
+            self.location.clone().into(),
+            self.threads.to_string().into(),
+            limit.into(),
+        ]
+    }
+
+    /// Of what comes after the task's name.
+    fn parse(arguments: &[OsString]) -> Option<Self> {
+        let [kind, size, seed, location, threads, memory] = arguments else {
+            return None;
+        };
+        let memory = match memory.to_str()? {
+            NO_LIMIT => None,
+            bytes => Some(bytes.parse().ok()?),
+        };
+        Some(Self {
+            graph: Generated::of_words([kind.to_str()?, size.to_str()?, seed.to_str()?])?,
+            location: location.into(),
+            threads: threads.to_str()?.parse().ok()?,
+            memory,
+        })
+    }
 }
 
 /// What a child may be asked.
@@ -82,40 +121,43 @@ impl Task {
                 folder.into(),
                 threads.to_string().into(),
             ],
-            Self::Pipe(Piped {
-                data,
-                location,
-                threads,
-                memory,
-            }) => vec![
-                "pipe".into(),
-                data.universities.to_string().into(),
-                data.seed.to_string().into(),
-                location.into(),
-                threads.to_string().into(),
-                memory.to_string().into(),
-            ],
+            Self::Pipe(piped) => piped.arguments(),
             Self::Open(folder) => vec!["open".into(), folder.into()],
         }
     }
 
+    /// The folder that has what a load puts on disk before it is a store.
+    fn left_at_end(&self) -> Option<PathBuf> {
+        match self {
+            Self::Pipe(piped) => Some(piped.location.clone()),
+            Self::Load(..) | Self::Create(..) | Self::Open(_) => None,
+        }
+    }
+
+    /// The database that it makes or opens, and the bytes that it read from a pipe.
+    fn run(self) -> Result<(Database, u64), BenchError> {
+        let database = match self {
+            Self::Load(file, threads) => load(&file, threads)?,
+            Self::Create(file, folder, threads) => {
+                let sources = vec![Source::path(file)];
+                let options = load_options(threads);
+                let progress = Progress::default();
+                Database::create(&folder, sources, &options, &progress, Config::default())?.0
+            }
+            Self::Pipe(piped) => return load_piped(&piped),
+            Self::Open(folder) => Database::open(&folder, Config::default())?,
+        };
+        Ok((database, 0))
+    }
+
     fn parse(arguments: &[OsString]) -> Option<Self> {
         let threads = |text: &OsString| text.to_str()?.parse().ok();
-        let number = |text: &OsString| text.to_str()?.parse::<u64>().ok();
         match arguments {
             [task, file, count] if task == "load" => Some(Self::Load(file.into(), threads(count)?)),
             [task, file, folder, count] if task == "create" => {
                 Some(Self::Create(file.into(), folder.into(), threads(count)?))
             }
-            [task, universities, seed, location, count, memory] if task == "pipe" => {
-                let universities = u32::try_from(number(universities)?).ok()?;
-                Some(Self::Pipe(Piped {
-                    data: Lubm::new(universities, number(seed)?),
-                    location: location.into(),
-                    threads: threads(count)?,
-                    memory: number(memory)?,
-                }))
-            }
+            [task, rest @ ..] if task == "pipe" => Some(Self::Pipe(Piped::parse(rest)?)),
             [task, folder] if task == "open" => Some(Self::Open(folder.into())),
             _ => None,
         }
@@ -146,23 +188,21 @@ impl ChildProgram {
     /// # Errors
     /// [`BenchError::Child`].
     pub fn run_with<T: DeserializeOwned>(&self, arguments: &[OsString]) -> Result<T, BenchError> {
+        Ok(self.start_with(arguments)?.finish()?.0)
+    }
+
+    /// Starts a task in a new process.
+    ///
+    /// # Errors
+    /// [`BenchError::Child`].
+    pub(crate) fn start(&self, task: &Task) -> Result<Running, BenchError> {
+        self.start_with(&task.arguments())
+    }
+
+    fn start_with(&self, arguments: &[OsString]) -> Result<Running, BenchError> {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).args(arguments);
-        let failed = |reason: String| BenchError::Child {
-            command: format!("{command:?}"),
-            reason,
-        };
-        let output = Command::new(&self.program)
-            .args(&self.arguments)
-            .args(arguments)
-            .output()
-            .map_err(|e| failed(e.to_string()))?;
-        if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            let last = said.lines().last().unwrap_or("nothing said");
-            return Err(failed(format!("{}: {last}", output.status)));
-        }
-        serde_json::from_slice(&output.stdout).map_err(|e| failed(e.to_string()))
+        Running::start(command)
     }
 }
 
@@ -175,23 +215,11 @@ pub fn main(arguments: &[OsString]) -> Result<bool, BenchError> {
     let Some(task) = Task::parse(arguments) else {
         return Ok(false);
     };
+    // What was there before may be of somebody else.
+    let left_at_end = task.left_at_end().filter(|location| !location.exists());
+    end_with_input(move || remove_unless_store(left_at_end.as_deref()));
     let start = Instant::now();
-    let mut text_bytes = 0;
-    let database = match task {
-        Task::Load(file, threads) => load(&file, threads)?,
-        Task::Create(file, folder, threads) => {
-            let sources = vec![Source::path(file)];
-            let options = load_options(threads);
-            let progress = Progress::default();
-            Database::create(&folder, sources, &options, &progress, Config::default())?.0
-        }
-        Task::Pipe(piped) => {
-            let (database, bytes) = load_piped(&piped)?;
-            text_bytes = bytes;
-            database
-        }
-        Task::Open(folder) => Database::open(&folder, Config::default())?,
-    };
+    let (database, text_bytes) = task.run()?;
     let seconds = start.elapsed().as_secs_f64();
     let memory = Memory::of_this_process()?;
     let statistics = database.statistics();
@@ -205,6 +233,16 @@ pub fn main(arguments: &[OsString]) -> Result<bool, BenchError> {
     let text = serde_json::to_string(&report).expect("numbers are JSON");
     println!("{text}");
     Ok(true)
+}
+
+/// Removes what a load has put on disk that does not come to its end.
+fn remove_unless_store(location: Option<&Path>) {
+    if let Some(location) = location
+        && matches!(Database::is_at(location), Ok(false))
+    {
+        // Nobody is there any more to be told of what stays, and the next load there removes it.
+        let _ = std::fs::remove_dir_all(location);
+    }
 }
 
 /// A list of so many nodes with these names, at ports that nobody has.
@@ -237,17 +275,16 @@ pub(crate) fn load(file: &Path, threads: usize) -> Result<Database, BenchError> 
 /// A new store of what the generator writes to a pipe, and the bytes of that.
 fn load_piped(piped: &Piped) -> Result<(Database, u64), BenchError> {
     let (reader, writer) = std::io::pipe().map_err(BenchError::io("a pipe"))?;
-    let data = piped.data;
+    let graph = piped.graph;
     let generator = std::thread::spawn(move || {
         let mut counted = Counted(writer, 0);
-        data.write(&mut counted).map(|_| counted.1)
+        graph.write(&mut counted).map(|()| counted.1)
     });
-    let name = format!("{} universities", data.universities);
-    let sources = vec![Source::reader(name, reader).with_format(Format::NTriples)];
+    let sources = vec![Source::reader(graph.to_string(), reader).with_format(Format::NTriples)];
     let mut config = Config::default();
-    config.load_memory_bytes = Some(piped.memory);
+    config.load_memory_bytes = piped.memory;
     let options = load_options(piped.threads);
-    let progress = Progress::default();
+    let progress = Progress::with_listener(say_step);
     let made = Database::create(&piped.location, sources, &options, &progress, config);
     // Where the load failed, the generator has nobody to write to, which is no news.
     let written = generator.join().map_err(|_| BenchError::Setup {
@@ -281,6 +318,9 @@ fn load_options(threads: usize) -> LoadOptions {
 
 #[cfg(test)]
 mod tests {
+    use jindou_datagen::literals::Literals;
+    use jindou_datagen::lubm::Lubm;
+
     use super::*;
 
     #[test]
@@ -289,10 +329,16 @@ mod tests {
             Task::Load("a b.nt".into(), 2),
             Task::Create("f.nt".into(), "store".into(), 1),
             Task::Pipe(Piped {
-                data: Lubm::new(3, 1),
+                graph: Generated::Lubm(Lubm::new(3, 1)),
                 location: "a store".into(),
                 threads: 2,
-                memory: 5,
+                memory: Some(5),
+            }),
+            Task::Pipe(Piped {
+                graph: Generated::Literals(Literals::new(7, 9)),
+                location: "store".into(),
+                threads: 1,
+                memory: None,
             }),
             Task::Open("store".into()),
         ] {

@@ -68,23 +68,52 @@ pub(crate) fn written_once(
     fs::rename(&partial, path).map_err(BenchError::io(path))
 }
 
-/// Bytes of the files in a folder and those in it.
+/// Bytes of the files in a folder and those in it; what goes meanwhile has none.
 pub(crate) fn folder_bytes(folder: &Path) -> Result<u64, BenchError> {
     let mut bytes = 0;
-    for entry in std::fs::read_dir(folder).map_err(BenchError::io(folder))? {
+    for entry in fs::read_dir(folder).map_err(BenchError::io(folder))? {
         let entry = entry.map_err(BenchError::io(folder))?;
-        let metadata = entry.metadata().map_err(BenchError::io(entry.path()))?;
+        let metadata = match entry.metadata() {
+            Ok(metadata) => metadata,
+            Err(gone) if gone.kind() == io::ErrorKind::NotFound => continue,
+            Err(source) => {
+                return Err(BenchError::Io {
+                    path: entry.path(),
+                    source,
+                });
+            }
+        };
         bytes += match metadata.is_dir() {
-            true => folder_bytes(&entry.path())?,
+            true => bytes_if_there(&entry.path())?,
             false => metadata.len(),
         };
     }
     Ok(bytes)
 }
 
+/// As [`folder_bytes`]; 0 of a folder that is not there.
+pub(crate) fn bytes_if_there(folder: &Path) -> Result<u64, BenchError> {
+    match folder_bytes(folder) {
+        Err(BenchError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(0),
+        counted => counted,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_of_folders_within_count_and_a_folder_that_is_not_there_has_none() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("within")).unwrap();
+        fs::write(folder.path().join("a"), "12").unwrap();
+        fs::write(folder.path().join("within/b"), "345").unwrap();
+        assert_eq!(folder_bytes(folder.path()).unwrap(), 5);
+        let absent = folder.path().join("absent");
+        assert!(folder_bytes(&absent).is_err());
+        assert_eq!(bytes_if_there(&absent).unwrap(), 0);
+    }
 
     #[test]
     fn a_file_is_generated_once_and_leaves_no_partial_one() {

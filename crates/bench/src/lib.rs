@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod bulk;
 pub mod child;
 pub mod citybench;
 #[cfg(target_os = "linux")]
@@ -19,6 +20,7 @@ pub mod data;
 pub mod emulate;
 mod error;
 pub mod figure;
+pub mod generated;
 pub mod graphs;
 pub mod hostile;
 pub mod http;
@@ -35,6 +37,7 @@ pub mod percentiles;
 pub mod plot;
 pub mod report;
 pub mod run;
+pub mod running;
 pub mod scale;
 pub mod served;
 mod serving;

@@ -7,8 +7,9 @@ use jindou_datagen::lubm::{Counts, Lubm, QUERIES};
 use jindou_engine::{Config, Database};
 
 use crate::BenchError;
-use crate::child::{self, ChildProgram, Piped, Task};
+use crate::child::{self, ChildProgram, ChildReport, Piped, Task};
 use crate::data::{self, DataFile};
+use crate::generated::Generated;
 use crate::http::{Connection, query_request};
 use crate::light;
 use crate::machine::Machine;
@@ -146,10 +147,10 @@ fn from_file(
     check_triples(&file.path, &file.counts, statistics.triples)?;
     let load = LoadFigures {
         threads: options.threads,
-        file_bytes: file.bytes,
+        file_bytes: Some(file.bytes),
         statements: file.counts.statements(),
         triples: statistics.triples,
-        seconds: alone.as_ref().map_or(seconds, |alone| alone.seconds),
+        seconds: Some(alone.as_ref().map_or(seconds, |alone| alone.seconds)),
         footprint_bytes: statistics.total_bytes(),
         memory: alone.map(|alone| alone.memory),
     };
@@ -170,15 +171,16 @@ fn piped(
                     .to_owned(),
         });
     };
-    let piped = match location.exists() {
+    // What a load left that was killed is no store.
+    let piped: Option<ChildReport> = match Database::is_at(location)? {
         true => None,
         false => {
             note("loading what is generated, in a fresh process");
             let task = Task::Pipe(Piped {
-                data,
+                graph: Generated::Lubm(data),
                 location: location.clone(),
                 threads: options.threads,
-                memory,
+                memory: Some(memory),
             });
             Some(child.run(&task)?)
         }
@@ -191,12 +193,12 @@ fn piped(
     let database = Database::open(location, Config::default())?;
     let load = LoadFigures {
         threads: options.threads,
-        file_bytes: piped.as_ref().map_or(0, |piped| piped.text_bytes),
+        file_bytes: piped.as_ref().map(|piped| piped.text_bytes),
         statements: counts.statements(),
         triples: opened.triples,
-        seconds: piped.as_ref().map_or(opened.seconds, |piped| piped.seconds),
+        seconds: piped.as_ref().map(|piped| piped.seconds),
         footprint_bytes: opened.footprint_bytes,
-        memory: Some(piped.as_ref().map_or(opened.memory, |piped| piped.memory)),
+        memory: piped.as_ref().map(|piped| piped.memory),
     };
     let stored = StoredFigures {
         create_seconds: piped.map(|piped| piped.seconds),
@@ -296,7 +298,7 @@ fn stored(
     location: &Path,
     threads: usize,
 ) -> Result<StoredFigures, BenchError> {
-    let created = if location.exists() {
+    let created = if Database::is_at(location)? {
         None
     } else {
         let task = Task::Create(file.path.clone(), location.to_owned(), threads);

@@ -51,25 +51,25 @@ const PUBLISHED: [(&str, f64); 7] = [
 pub struct LoadFigures {
     /// Threads.
     pub threads: usize,
-    /// Size of the file, or of the text that came by a pipe; 0 if nothing was loaded, as the store was there.
-    pub file_bytes: u64,
+    /// Size of the file, or of the text that came by a pipe; none if nothing was loaded, as the store was there.
+    pub file_bytes: Option<u64>,
     /// Statements in the file, repeats included.
     pub statements: u64,
     /// Triples held afterwards.
     pub triples: u64,
-    /// Time until the data can be queried, in a fresh process if one was started.
-    pub seconds: f64,
+    /// Time until the data can be queried, in a fresh process if one was started; none if nothing was loaded.
+    pub seconds: Option<f64>,
     /// What the store itself says it holds.
     pub footprint_bytes: u64,
-    /// Memory of a fresh process right after, if one was started.
+    /// Memory of a fresh process right after, if one was started to load.
     pub memory: Option<Memory>,
 }
 
 impl LoadFigures {
-    /// Statements of the file loaded in a second.
+    /// Statements of the file loaded in a second; none if nothing was loaded.
     #[must_use]
-    pub fn statements_per_second(&self) -> f64 {
-        self.statements as f64 / self.seconds
+    pub fn statements_per_second(&self) -> Option<f64> {
+        Some(self.statements as f64 / self.seconds?)
     }
 
     /// Resident bytes of a fresh process a triple held, or the store's own if none was started.
@@ -181,15 +181,16 @@ impl Report {
         let mut line = |name: &str, value: String| table.row([name.to_owned(), value]);
         line("triples", thousands(load.triples));
         // A store that was there was not loaded.
-        if load.file_bytes > 0 {
-            line("text", bytes(load.file_bytes));
+        if let Some(file_bytes) = load.file_bytes {
+            line("text", bytes(file_bytes));
             line("statements", thousands(load.statements));
-            line("time", format!("{:.2} s", load.seconds));
-            let million = |rate: f64| format!("{:.2} M/s", rate / 1e6);
-            line("statements a second", million(load.statements_per_second()));
+        }
+        if let Some((seconds, rate)) = load.seconds.zip(load.statements_per_second()) {
+            line("time", format!("{seconds:.2} s"));
+            line("statements a second", format!("{:.2} M/s", rate / 1e6));
             line("threads", load.threads.to_string());
         }
-        if let Some(memory) = load.memory.filter(|_| load.file_bytes > 0) {
+        if let Some(memory) = load.memory {
             line("resident after the load", bytes(memory.resident_bytes));
             line("resident at most", bytes(memory.peak_bytes));
             let each = format!("{:.1} B", load.bytes_per_triple());

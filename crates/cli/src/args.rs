@@ -21,6 +21,7 @@ use crate::bench_args::{
     MergeBenchArguments, NodesArguments, OperatorArguments, ScaleArguments, ServedArguments,
     UpdateBenchArguments,
 };
+use crate::bench_bulk_args::BulkBenchArguments;
 use crate::bench_stream_args::{
     CitybenchArguments, IngestBenchArguments, LsbenchBenchArguments, parse_rate,
 };
@@ -744,6 +745,7 @@ pub(crate) struct CompactArguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum GenerateCommand {
     Lubm(GenerateArguments),
+    Literals(LiteralsArguments),
     Lsbench(LsbenchArguments),
 }
 
@@ -765,6 +767,32 @@ pub(crate) struct GenerateArguments {
     )]
     pub(crate) universities: NonZeroU32,
     /// Seed; the literature uses 0
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// File to write, compressed if it ends in .gz or .zst; `-` is standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+}
+
+/// Generate a graph with many different literals as N-Triples
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  jindou generate literals --things 100000 --output things.nt.zst
+  jindou generate literals --things 10000000 --output - | jindou load --location store --memory 6GiB --format nt -
+
+The same number and seed always give the same bytes. A thing has ten triples: three literals that no other thing has,
+and seven edges to other things.")]
+pub(crate) struct LiteralsArguments {
+    /// How many things
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse_count::<NonZeroU32>,
+        allow_negative_numbers = true
+    )]
+    pub(crate) things: NonZeroU32,
+    /// Seed
     #[arg(long, value_name = "S", default_value_t = 0)]
     pub(crate) seed: u64,
     /// File to write, compressed if it ends in .gz or .zst; `-` is standard output
@@ -858,6 +886,7 @@ pub(crate) enum BenchCommand {
     Cluster(ClusterBenchArguments),
     Emulate(EmulateArguments),
     Scale(ScaleArguments),
+    Bulk(BulkBenchArguments),
     Hostile(HostileArguments),
     Updates(UpdateBenchArguments),
     Graphs(GraphBenchArguments),
@@ -1035,11 +1064,13 @@ mod tests {
         for line in [
             "generate lubm --output - --universities 0",
             "generate lubm --output - --universities -1",
+            "generate literals --output - --things 0",
             "generate lsbench --output d --users 0",
             "serve --heavy-queries 0",
             "bench lubm --universities 1 --runs x",
             "bench graphs --universities 0",
             "bench merges --live 0",
+            "bench bulk --turns 0",
         ] {
             let said = said(line);
             assert!(said.contains("give a whole number from 1 on"), "{said}");

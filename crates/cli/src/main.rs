@@ -15,6 +15,7 @@ mod access_args;
 mod allow;
 mod args;
 mod bench_args;
+mod bench_bulk_args;
 mod bench_stream_args;
 mod cluster_args;
 mod commands;

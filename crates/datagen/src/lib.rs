@@ -1,13 +1,16 @@
 //! Which data do the tests and benchmarks run on? Generators of benchmark data, written from
 //! published descriptions, deterministic by seed, so that nobody has to download a data set.
 //!
+//! - [`literals`]: a graph with many different literals.
 //! - [`lsbench`]: the Linked Stream Benchmark, a social graph and five streams.
 //! - [`lubm`]: the Lehigh University Benchmark, with its queries and its mixed light load.
 
 #![forbid(unsafe_code)]
 
+pub mod literals;
 pub mod lsbench;
 pub mod lubm;
+mod numbers;
 
 /// What a generator refuses.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -13,7 +13,9 @@ use jindou_model::SnapshotNumber;
 use jindou_plan::physical::Dataset;
 use jindou_plan::{Planner, PlannerConfig, Prepared, Statistics};
 use jindou_store::bulk::build;
-use jindou_store::{Base, Directory, DurableStore, FoldRule, Recovery, SideLog, Snapshot};
+use jindou_store::{
+    Base, Directory, DurableStore, FoldRule, Recovery, SideLog, Snapshot, StoreError,
+};
 use parking_lot::Mutex;
 
 use crate::EngineError;
@@ -183,6 +185,18 @@ impl Database {
         let base = empty_base(&config);
         let snapshot = Snapshot::of_base(base, 0, SnapshotNumber(1));
         Self::from_parts(snapshot, None, config, Recovery::default())
+    }
+
+    /// Whether there is a store at a location, which [`Database::open`] would open. Reads one small file.
+    ///
+    /// # Errors
+    /// Those of a store whose files do not say what it is made of.
+    pub fn is_at(location: &Path) -> Result<bool, EngineError> {
+        match Directory::open_to_read(location) {
+            Ok(_) => Ok(true),
+            Err(StoreError::NotAStore { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Opens a stored database. Its files are mapped, not read in: this takes as long as

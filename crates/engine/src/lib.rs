@@ -113,6 +113,7 @@ pub use jindou_stream::{
 pub use load::LoadReport;
 #[cfg(target_os = "linux")]
 pub use load_part::{PartOptions, PartReport};
+pub use load_within::MERGING_TERMS;
 pub use merge::MergePolicy;
 pub use page::{Page, PageAnswer, PageRequest};
 pub use parquet_source::{PARQUET_ENDING, parquet_source};

@@ -19,6 +19,10 @@ use crate::load::{Declared, LoadReport, release_free_memory, report};
 use crate::turn::Occupation;
 use crate::{Database, EngineError};
 
+/// What [`Progress::step`] says first of a load with [`Config::load_memory_bytes`](crate::Config::load_memory_bytes)
+/// whose data did not fit into these: one whose data did never merges terms.
+pub const MERGING_TERMS: &str = "merging terms";
+
 /// A sink of the parser that keeps within its share of memory.
 struct Sink(SpillingSink);
 
@@ -88,11 +92,10 @@ fn error_of(error: IngestError) -> EngineError {
 /// The text that progress shows for a step.
 fn text_of(step: LoadStep) -> String {
     match step {
-        LoadStep::MergingTerms => "merging terms".to_owned(),
+        LoadStep::MergingTerms => MERGING_TERMS.to_owned(),
         LoadStep::Numbering => "numbering terms".to_owned(),
         LoadStep::Dictionary => "making the dictionary".to_owned(),
         LoadStep::Segments { done, of } => format!("building segments, {done} of {of} predicates"),
-        _ => "building".to_owned(),
     }
 }
 
@@ -164,9 +167,9 @@ impl Database {
         )?;
         let read_time = begin.elapsed();
         let begin = Instant::now();
-        let prefixes = read.report.prefixes.clone();
+        // First, so that a load that is there has its prefixes, whenever the process ends.
+        inner.learn_prefixes(&read.report.prefixes)?;
         let read = inner.replace_blank(read, progress)?;
-        inner.learn_prefixes(&prefixes)?;
         inner.tell_subscriptions();
         let graph = &self.graph().snapshot;
         let quads = [graph.triples(), graph.named_quads()];

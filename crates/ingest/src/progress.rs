@@ -1,5 +1,6 @@
 //! How far is the load?
 
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,6 +20,16 @@ struct Counters {
     sources_done: AtomicU64,
     current: Mutex<Option<Arc<str>>>,
     step: Mutex<Option<Arc<str>>>,
+    listener: Option<Listener>,
+}
+
+/// Hears of each step.
+struct Listener(Box<dyn Fn(&str) + Send + Sync>);
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Listener")
+    }
 }
 
 impl Default for Counters {
@@ -30,11 +41,21 @@ impl Default for Counters {
             sources_done: AtomicU64::new(0),
             current: Mutex::new(None),
             step: Mutex::new(None),
+            listener: None,
         }
     }
 }
 
 impl Progress {
+    /// Counters at their beginning, and a function that hears of each [step](Self::step), on the thread that is about
+    /// to begin it.
+    pub fn with_listener(listener: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(Counters {
+            listener: Some(Listener(Box::new(listener))),
+            ..Counters::default()
+        }))
+    }
+
     /// Bytes taken from the sources so far, before decompression.
     pub fn bytes_read(&self) -> u64 {
         self.0.bytes_read.load(Relaxed)
@@ -74,8 +95,14 @@ impl Progress {
 
     /// Says what is made of the quads, which have all come.
     pub fn set_step(&self, step: String) {
-        let mut current = self.0.step.lock().unwrap_or_else(PoisonError::into_inner);
-        *current = Some(step.into());
+        let step: Arc<str> = step.into();
+        {
+            let mut current = self.0.step.lock().unwrap_or_else(PoisonError::into_inner);
+            *current = Some(Arc::clone(&step));
+        }
+        if let Some(Listener(hear)) = &self.0.listener {
+            hear(&step);
+        }
     }
 
     pub(crate) fn set_total(&self, total: Option<u64>) {

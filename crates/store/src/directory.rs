@@ -16,7 +16,8 @@
 //! the streams and the continuous queries, of which no other file knows (see `side_log`); `PREFIXES` has
 //! names for the beginnings of IRIs (see `prefix_file`). `.jindou-loading/` has what a first load that keeps within
 //! a given memory puts on disk meanwhile (see `bulk::spilled`), and is no part of the store: it goes with the
-//! load or, where that was killed, when the directory is locked the next time to write it.
+//! load or, where that was killed, when the directory is locked the next time to write it. So do the files of a store of
+//! generation 0, whose first load was killed while it wrote them.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
@@ -317,6 +318,7 @@ impl Directory {
         let mut directory = Self::lock(path)?;
         directory.made.folders = folders;
         directory.remove_scratch();
+        directory.remove_unfinished()?;
         Ok(directory)
     }
 
@@ -494,6 +496,22 @@ impl Directory {
     /// space only.
     pub(crate) fn remove_scratch(&self) {
         let _ = fs::remove_dir_all(self.path.join(SCRATCH));
+    }
+
+    /// Removes the files of a store that was begun and is none, as the process that made it failed or was killed. Its
+    /// prefixes would be those of the store that is made here next; other files that cannot be removed cost space only.
+    fn remove_unfinished(&self) -> Result<(), StoreError> {
+        if self.has_store()? {
+            return Ok(());
+        }
+        self.remove_leftovers(&InUse::nothing());
+        let path = self.path.join(prefix_file::PREFIXES);
+        match fs::remove_file(&path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                Err(StoreError::Io { path, source })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Writes the bytes of a checkpoint that is not current.

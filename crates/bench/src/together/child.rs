@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::bytes_of;
 use crate::BenchError;
 use crate::machine::{Memory, process_cpu};
+use crate::running::end_with_input;
 
 /// The child's task.
 pub(super) const TASK: &str = "load-together";
@@ -40,6 +41,7 @@ pub fn child(arguments: &[OsString]) -> Result<bool, BenchError> {
     if task != TASK {
         return Ok(false);
     }
+    end_with_input(|| ());
     let (file, place) = (Path::new(file), Path::new(place));
     let sources = vec![Source::path(file)];
     let (triples, sent_bytes) = match are_several == "true" {

@@ -6,9 +6,12 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::Path;
 
 use anyhow::{Context, bail};
+use clap::ValueEnum as _;
+use jindou_bench::bulk;
 use jindou_bench::child::{self, ChildProgram};
 use jindou_bench::counts;
 use jindou_bench::emulate;
+use jindou_bench::generated::Generated;
 use jindou_bench::graphs;
 use jindou_bench::hostile;
 use jindou_bench::lubm::{Options, measure};
@@ -19,6 +22,8 @@ use jindou_bench::scale::{self, model::Link};
 use jindou_bench::served;
 use jindou_bench::together;
 use jindou_bench::updates;
+use jindou_datagen::literals::Literals;
+use jindou_datagen::lubm::Lubm;
 use jindou_engine::{NodeFabric, Shards};
 use serde::Serialize;
 
@@ -30,6 +35,7 @@ use crate::bench_args::{
     MergeBenchArguments, NodesArguments, OperatorArguments, ScaleArguments, ServedArguments,
     UpdateBenchArguments,
 };
+use crate::bench_bulk_args::{BulkBenchArguments, GraphName, WayName};
 use crate::output;
 
 /// How many times as fast each operator is to be on two threads as on one.
@@ -44,6 +50,7 @@ pub(crate) fn run(command: BenchCommand) -> anyhow::Result<()> {
         BenchCommand::Served(arguments) => served(&arguments),
         BenchCommand::Nodes(arguments) => nodes(arguments),
         BenchCommand::Load(arguments) => load(arguments),
+        BenchCommand::Bulk(arguments) => bulk(&arguments),
         BenchCommand::Cluster(arguments) => cluster(arguments),
         BenchCommand::Emulate(arguments) => emulate(arguments),
         BenchCommand::Scale(arguments) => scale(arguments),
@@ -186,6 +193,39 @@ fn load(arguments: LoadBenchArguments) -> anyhow::Result<()> {
     };
     let report = together::measure(&options, note)?;
     print_report(&report, arguments.json.as_deref())
+}
+
+fn bulk(arguments: &BulkBenchArguments) -> anyhow::Result<()> {
+    let generated = |name: &GraphName| match name {
+        GraphName::Lubm => Generated::Lubm(Lubm::new(arguments.universities.get(), 0)),
+        GraphName::Literals => Generated::Literals(Literals::new(arguments.things.get(), 0)),
+    };
+    let graphs = match arguments.graph.as_slice() {
+        [] => GraphName::value_variants(),
+        named => named,
+    };
+    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let options = bulk::Options {
+        graphs: graphs.iter().map(generated).collect(),
+        ways: match arguments.only {
+            None => vec![bulk::Way::InMemory, bulk::Way::Within],
+            Some(WayName::Memory) => vec![bulk::Way::InMemory],
+            Some(WayName::Within) => vec![bulk::Way::Within],
+        },
+        memory_bytes: arguments.memory,
+        threads: arguments.threads.map_or(cores, NonZeroUsize::get),
+        turns: arguments.turns.get(),
+        kills: arguments.kills,
+        folder: arguments.data.clone(),
+        child: ChildProgram::this(&["bench-child"])?,
+    };
+    let report = bulk::measure(&options, note)?;
+    print_report(&report, arguments.json.as_deref())?;
+    let mut verdicts = report.verdicts().into_iter();
+    match verdicts.find(|verdict| verdict.outcome == bulk::Outcome::Missed) {
+        None => Ok(()),
+        Some(verdict) => bail!("missed: {}: {}", verdict.target, verdict.found),
+    }
 }
 
 #[cfg(target_os = "linux")]

@@ -757,6 +757,66 @@ fn a_benchmark_prints_tables_and_json() {
 }
 
 #[test]
+fn loads_piped_from_generators_are_measured_and_killed() {
+    let folder = folder();
+    let line = "bench bulk --universities 1 --things 30000 --memory 64MiB --threads 1 --kills 2 --data d --json r.json";
+    let text = stdout(folder.path(), &line.split(' ').collect::<Vec<_>>());
+    let parts = [
+        "LUBM(1), 100,543 triples",
+        "literals of 30000 things, 300,000 triples",
+        "in memory",
+        "within the limit",
+        "killed after",
+        "the load after kills is whole",
+    ];
+    assert_says(&text, &parts);
+    assert!(!text.contains("MISSED"), "{text}");
+    let json = std::fs::read_to_string(folder.path().join("r.json")).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&json).unwrap();
+    for (graph, triples) in [(0, 100_543), (1, 300_000)] {
+        let graph = &report["graphs"][graph];
+        assert_eq!(graph["after_kills"]["triples"], triples);
+        assert_eq!(graph["kills"].as_array().unwrap().len(), 2);
+        assert_eq!(graph["loads"][1]["triples"], triples);
+    }
+    // The stores go with the measurement.
+    let left = std::fs::read_dir(folder.path().join("d")).unwrap().count();
+    assert_eq!(left, 0);
+}
+
+#[test]
+fn a_graph_of_literals_is_generated_in_every_compression() {
+    let folder = folder();
+    let path = folder.path();
+    let generate = |output: &str| {
+        let line = [
+            "generate", "literals", "--things", "20000", "--output", output,
+        ];
+        let output = run(path, &line);
+        assert!(output.status.success());
+        assert_says(
+            &String::from_utf8_lossy(&output.stderr),
+            &["200,000", "60,000"],
+        );
+        output.stdout
+    };
+    let plain = generate("-");
+    assert_eq!(plain.iter().filter(|&&b| b == b'\n').count(), 200_000);
+    generate("t.nt.zst");
+    let zst = std::fs::File::open(path.join("t.nt.zst")).unwrap();
+    assert!(
+        zstd::decode_all(zst).unwrap() == plain,
+        "the zstd file differs"
+    );
+    let output = run(
+        path,
+        &["generate", "literals", "--things", "1", "--output", "t.ttl"],
+    );
+    assert!(!output.status.success());
+    assert_says(&String::from_utf8_lossy(&output.stderr), &[".gz or .zst"]);
+}
+
+#[test]
 fn a_store_is_backed_up_verified_restored_and_compacted() {
     let folder = folder();
     let path = folder.path();

@@ -2,8 +2,8 @@
 
 use super::graph::{Graph, Tie};
 use super::random::{Purpose, Random, fraction, hash};
-use super::statements::push_number;
 use super::words::{BROWSERS, COUNTRIES, INTERESTS, INTERESTS_PER_USER};
+use crate::numbers::push_number;
 
 /// Users of a country have neighbouring numbers, in rounds of so many.
 const ROUND: u32 = 1000;

@@ -3,6 +3,7 @@
 use oxrdf::{LiteralRef, NamedNodeRef, TermRef, TripleRef};
 
 use super::vocabulary::{Kind, XSD_DATE_TIME, XSD_DOUBLE};
+use crate::numbers::push_number;
 
 /// The object of a [`Tuple`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -219,22 +220,6 @@ impl Statements {
             push_padded(text, value % 1_000_000_000_000, 12);
         });
     }
-}
-
-/// Appends a number in decimal.
-#[inline]
-pub(super) fn push_number(out: &mut String, mut n: u64) {
-    let mut digits = [0_u8; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (n % 10) as u8;
-        n /= 10;
-        if n == 0 {
-            break;
-        }
-    }
-    out.push_str(std::str::from_utf8(&digits[at..]).expect("decimal digits are ASCII"));
 }
 
 /// Appends so many digits, the first of which may be 0.

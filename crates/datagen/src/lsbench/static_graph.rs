@@ -3,9 +3,10 @@
 use super::graph::Tie;
 use super::random::{Purpose, Random};
 use super::society::{Society, degrees, middle, push_address};
-use super::statements::{Span, Statements, push_number, push_padded};
+use super::statements::{Span, Statements, push_padded};
 use super::vocabulary::*;
 use super::words::{FIRST_NAMES, INTERESTS, LAST_NAMES, MAIL_HOSTS};
+use crate::numbers::push_number;
 
 const HOUR: u64 = 3_600;
 const DAY: u64 = 24 * HOUR;

@@ -6,8 +6,9 @@ use super::pace::{Clock, Pace, Rates};
 use super::photos::{Photos, TUPLES_A_PHOTO};
 use super::posts::{Posts, TUPLES_A_POST};
 use super::society::Society;
-use super::statements::{Statements, Tuple, push_number};
+use super::statements::{Statements, Tuple};
 use super::vocabulary::Kind;
+use crate::numbers::push_number;
 
 /// The stored graph in queries of ours, as [`Stream::iri`] is the streams'.
 pub const STORED_GRAPH_IRI: &str = "http://example.org/lsbench/static";

@@ -7,6 +7,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
 use jindou_engine::ingest::{Format, Progress, Source};
 use jindou_engine::{Config, Database, EngineError, LoadOptions, LoadReport};
@@ -15,10 +16,10 @@ use crate::faults::Faults;
 use crate::{config, names};
 
 /// The least that a load by one thread may be given.
-const LEAST_BYTES: u64 = 48 << 20;
+pub(crate) const LEAST_BYTES: u64 = 48 << 20;
 
 /// Quads in the default graph and in named graphs: more than a sink may hold of that memory.
-fn document() -> String {
+pub(crate) fn document() -> String {
     let mut text = String::new();
     for n in 0..60_000 {
         let graph = match n % 3 {
@@ -42,13 +43,13 @@ fn document() -> String {
     text
 }
 
-fn bounded(bytes: u64) -> Config {
+pub(crate) fn bounded(bytes: u64) -> Config {
     let mut config = config();
     config.load_memory_bytes = Some(bytes);
     config
 }
 
-fn options() -> LoadOptions {
+pub(crate) fn options() -> LoadOptions {
     LoadOptions {
         threads: NonZeroUsize::MIN,
         ..LoadOptions::default()
@@ -59,14 +60,18 @@ fn source(text: &str) -> Vec<Source> {
     vec![Source::bytes("data.nq", text.to_owned()).with_format(Format::NQuads)]
 }
 
-fn create(location: &Path, text: &str, config: Config) -> Result<LoadReport, EngineError> {
+pub(crate) fn create(
+    location: &Path,
+    text: &str,
+    config: Config,
+) -> Result<LoadReport, EngineError> {
     let (options, progress) = (options(), Progress::default());
     let made = Database::create(location, source(text), &options, &progress, config);
     made.map(|(_, report)| report)
 }
 
 /// The files of terms and edges: these do not say which store they are of.
-fn contents(location: &Path) -> BTreeMap<String, Vec<u8>> {
+pub(crate) fn contents(location: &Path) -> BTreeMap<String, Vec<u8>> {
     let names = names(location).into_iter();
     let names = names.filter(|name| name.starts_with("terms-") || name.starts_with("edges-"));
     let content = |name: String| {
@@ -142,6 +147,34 @@ fn what_a_killed_load_left_goes_when_the_store_is_made_or_opened() {
     leave();
     drop(Database::open(&location, config()).expect("it is whole"));
     assert!(!location.join(".jindou-loading").exists());
+}
+
+#[test]
+fn a_store_that_failed_to_be_made_leaves_no_prefixes_and_no_files_for_the_next() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let location = folder.path().join("store");
+    let faults = Faults::new();
+    let mut config = config();
+    faults.configure(&mut config);
+    let document = || {
+        let text = "@prefix e: <http://e/> . e:s e:p e:o .";
+        vec![Source::bytes("data.ttl", text).with_format(Format::Turtle)]
+    };
+    let (options, progress) = (options(), Progress::default());
+    faults.fails_to_sync.store(true, Ordering::SeqCst);
+    let failed = Database::create(&location, document(), &options, &progress, config.clone());
+    assert!(failed.is_err(), "the device failed");
+    assert!(names(&location).iter().any(|name| name == "PREFIXES"));
+    // As of a process that was killed while it wrote them.
+    fs::write(location.join("terms-1-9.jnd"), "left").expect("there is room");
+    faults.fails_to_sync.store(false, Ordering::SeqCst);
+    let made = Database::open_or_create(&location, config).expect("there is room");
+    assert_eq!(made.prefixes().len(), 0);
+    let names = names(&location);
+    assert!(
+        !names.iter().any(|name| name == "terms-1-9.jnd"),
+        "{names:?}"
+    );
 }
 
 #[test]

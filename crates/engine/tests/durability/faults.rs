@@ -76,7 +76,7 @@ pub(crate) fn say(text: &str) {
 }
 
 /// Says so and never returns: whoever reads it kills the process.
-fn stop() -> ! {
+pub(crate) fn stop() -> ! {
     say("stopped");
     loop {
         std::thread::park();

@@ -9,6 +9,7 @@ mod damage;
 mod dead_terms;
 mod disk;
 mod faults;
+mod killed_loads;
 mod kills;
 mod named_points;
 mod numbers;

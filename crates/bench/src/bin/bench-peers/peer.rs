@@ -10,6 +10,7 @@ use jindou_bench::BenchError;
 use jindou_bench::child::ChildReport;
 use jindou_bench::machine::Memory;
 use jindou_bench::run::Outcome;
+use jindou_bench::running::end_with_input;
 use oxigraph::io::RdfFormat;
 use oxigraph::sparql::results::{QueryResultsFormat, QueryResultsSerializer};
 use oxigraph::sparql::{QueryResults, SparqlEvaluator};
@@ -31,6 +32,7 @@ pub(crate) fn child(arguments: &[OsString]) -> anyhow::Result<bool> {
         return Ok(false);
     }
     let threads = threads.to_string_lossy().parse()?;
+    end_with_input(|| ());
     let start = Instant::now();
     let store = load(Path::new(file), threads)?;
     let report = ChildReport {

@@ -1,5 +1,6 @@
 //! `jindou generate`: benchmark data as files.
 
+mod literals;
 mod lsbench;
 mod lubm;
 mod output;
@@ -11,6 +12,7 @@ use crate::args::GenerateCommand;
 pub(crate) fn run(command: GenerateCommand) -> anyhow::Result<()> {
     match command {
         GenerateCommand::Lubm(arguments) => lubm::run(&arguments),
+        GenerateCommand::Literals(arguments) => literals::run(&arguments),
         GenerateCommand::Lsbench(arguments) => lsbench::run(&arguments),
     }
 }

@@ -4,7 +4,43 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use anyhow::{Context, bail};
 use flate2::write::GzEncoder;
+
+/// Writes N-Triples to a file, compressed as its name says, or to standard output for `-`.
+///
+/// # Errors
+/// A name of another format; what keeps the text from being written, a part of which may be there.
+pub(super) fn write_ntriples<T>(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<T>,
+) -> anyhow::Result<T> {
+    if path.as_os_str() == "-" {
+        let mut out = BufWriter::new(io::stdout().lock());
+        let written = write(&mut out).and_then(|written| out.flush().map(|()| written));
+        return written.context("writing to standard output");
+    }
+    let to_file = || -> anyhow::Result<T> {
+        let mut file = OutputFile::create(path, compression_of(path)?)?;
+        let written = write(&mut file)?;
+        file.finish()?;
+        Ok(written)
+    };
+    to_file().with_context(|| format!("{}: cannot write", path.display()))
+}
+
+fn compression_of(path: &Path) -> anyhow::Result<Compression> {
+    let ending = path.extension();
+    let ending = ending.map(|ending| ending.to_string_lossy().to_ascii_lowercase());
+    Ok(match ending.as_deref() {
+        Some("bz2" | "xz" | "7z" | "zip" | "ttl" | "rdf" | "nq") => {
+            bail!("N-Triples are written plain, or compressed to .gz or .zst; choose such a name")
+        }
+        Some("gz") => Compression::Gzip,
+        Some("zst") => Compression::Zstandard,
+        _ => Compression::None,
+    })
+}
 
 /// How a file is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

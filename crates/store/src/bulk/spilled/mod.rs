@@ -56,7 +56,6 @@ pub use sink::SpillingSink;
 
 /// What a load is doing after it has read its sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum LoadStep {
     /// The terms of all sinks are merged.
     MergingTerms,
