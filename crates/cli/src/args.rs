@@ -401,8 +401,9 @@ pub(crate) struct LoadArguments {
     )]
     pub(crate) threads: Option<NonZeroUsize>,
     /// Memory the load may take, as in 6GiB; what is more waits in files in the folder of the store, which may
-    /// be several times as large as the store. For a store that has nothing yet [default: as much as the data
-    /// needs, 60 bytes a triple or more]
+    /// be several times as large as the store. Terms and triples count; a predicate takes 6 kB and a named
+    /// graph up to 250 bytes beside that, and literals of several MiB are held, one of each file. For a
+    /// store that has nothing yet [default: as much as the data needs, 60 bytes a triple or more]
     #[arg(
         long,
         value_name = "BYTES",

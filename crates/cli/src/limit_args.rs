@@ -21,7 +21,8 @@ pub(crate) struct LimitArguments {
         allow_negative_numbers = true
     )]
     pub(crate) query_timeout: Option<Duration>,
-    /// Most rows a result may have; one that has more ends with an error [default: any number]
+    /// Most rows a result may have, and statements a graph that is read from /store; one that has more ends
+    /// with an error, which a client that has begun to read meets as a cut [default: any number]
     #[arg(long, value_name = "N")]
     pub(crate) max_rows: Option<u64>,
     /// Memory all queries may take together, as in 8GiB; a fifth of it, 512 MiB at most, is kept
