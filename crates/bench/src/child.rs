@@ -240,7 +240,7 @@ fn remove_unless_store(location: Option<&Path>) {
     if let Some(location) = location
         && matches!(Database::is_at(location), Ok(false))
     {
-        // Nobody is there any more to be told of what stays, and the next load there removes it.
+        // An error has no reader any more; what stays is removed by the next load there.
         let _ = std::fs::remove_dir_all(location);
     }
 }

@@ -547,7 +547,7 @@ pub(crate) struct OperatorArguments {
         allow_negative_numbers = true
     )]
     pub(crate) threads: Option<NonZeroUsize>,
-    /// Measure the same with so many threads of one query beside it, by turns
+    /// Measure with N threads of one query as well, in alternate runs, and print the ratio of the times
     #[arg(
         long,
         value_name = "N",

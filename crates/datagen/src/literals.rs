@@ -77,7 +77,7 @@ impl Literals {
     /// What `out` reports.
     ///
     /// # Panics
-    /// If there are not so many things.
+    /// If the range ends beyond the last thing.
     pub fn write_things(&self, things: Range<u32>, out: &mut impl Write) -> io::Result<()> {
         assert!(things.end <= self.things, "{things:?} of {}", self.things);
         let (mut text, mut subject) = (String::new(), String::new());

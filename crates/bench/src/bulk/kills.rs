@@ -138,7 +138,7 @@ impl Series<'_> {
     }
 }
 
-/// What a folder is where a load of so many triples was killed.
+/// What a folder holds after a load of so many triples was killed there.
 fn found(location: &Path, triples: u64) -> Found {
     let look = || -> Result<Found, EngineError> {
         if !Database::is_at(location)? {

@@ -727,7 +727,7 @@ impl Group {
             {
                 tracing::warn!(
                     %error,
-                    "which node leads, and which are in sync, cannot be noted: nothing is done by it here until it can"
+                    "which node leads, and which are in sync, cannot be noted: no other leader is followed here until it can"
                 );
             }
             if written.is_ok() {
